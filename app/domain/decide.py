@@ -1,0 +1,407 @@
+"""decide(case, event, policy) → decisions. No I/O and no clock: the event carries its time.
+
+Replay is this same function over the stored events.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, assert_never
+
+from app.domain.assess import Assessment, assess, closest, select, synthesize
+from app.domain.case import (
+    AuditEntry,
+    Case,
+    CaseOpened,
+    Change,
+    Decision,
+    Event,
+    EvidenceRecorded,
+    EvidenceWithdrawn,
+    HorizonPassed,
+    Interpretation,
+    Outcome,
+    State,
+    Verb,
+)
+from app.domain.evidence import Evidence, EvidenceKind, Finding, Status
+from app.domain.policy import Policy
+from app.domain.synthesis import Posterior, Share
+from app.domain.verdict import Ruling, Uncertainty, Verdict, rule, uncertainty_of
+
+
+def decide(case: Case | None, event: Event, policy: Policy) -> Outcome:
+    """What follows from one event.
+
+    Args:
+        case: the case before the event; `None` only for `CaseOpened`.
+        event: what happened, with its own time.
+        policy: every number used.
+
+    Raises:
+        ValueError: an event other than `CaseOpened` without a case.
+    """
+    if isinstance(event, CaseOpened):
+        return _open(event, policy)
+    if case is None:
+        raise ValueError(f"{type(event).__name__} needs a case")
+    match event:
+        case EvidenceRecorded():
+            return _record(case, event, policy)
+        case EvidenceWithdrawn():
+            return _withdraw(case, event, policy)
+        case HorizonPassed():
+            return _horizon(case, event)
+        case _:
+            assert_never(event)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Judged:
+    """A case judged on a set of assessments."""
+
+    posterior: Posterior
+    uncertainty: Uncertainty
+    ruling: Ruling
+
+
+def _judge(assessments: tuple[Assessment, ...], case: Case, policy: Policy) -> _Judged:
+    belief = synthesize(assessments, case.claim, policy)
+    return _Judged(
+        posterior=belief,
+        uncertainty=uncertainty_of(belief, case.claim.delta),
+        ruling=rule(belief.price, assessments, case.claim.metric, case.verdict, policy),
+    )
+
+
+def _open(event: CaseOpened, policy: Policy) -> Outcome:
+    audits = tuple(
+        entry for number, item in enumerate(event.evidence, start=1) for entry in _audit_of(number, item)
+    )
+    share = Share(low=policy.share_low, high=policy.share_high)
+    assessments = tuple(
+        assess(item, number, event.claim, _findings(audits, item.root), share, policy)
+        for number, item in enumerate(event.evidence, start=1)
+    )
+    blank = Case(
+        slug=event.slug,
+        claim=event.claim,
+        state=event.imported_state or State.ACTIVE,
+        verdict=Verdict.OPEN,
+        price=synthesize((), event.claim, policy).price,
+        uncertainty=Uncertainty.HIGH,
+        opened_at=event.at,
+        last_material_at=event.at,
+        due_at=event.at + event.claim.horizon,
+        assessments=assessments,
+        audits=audits,
+        share=share,
+        grounding=event.grounding,
+    )
+    judged = _judge(assessments, blank, policy)
+    case = replace(
+        blank,
+        price=judged.posterior.price,
+        uncertainty=judged.uncertainty,
+        verdict=judged.ruling.verdict,
+    )
+    reason = _opening_words(event, case)
+    facts = _facts(blank, case) | {
+        "evidence": len(event.evidence),
+        "imported_entries": event.imported_entries,
+    }
+    return Outcome(
+        case=case,
+        decisions=(Decision(verb=Verb.CREATE, at=event.at, reason=reason, facts=facts),),
+        interpretations=(Interpretation(at=event.at, text=_standing(case)),),
+        assessments=assessments,
+        change=_change(case, case),
+    )
+
+
+def _opening_words(event: CaseOpened, case: Case) -> str:
+    count = len(event.evidence)
+    items = "no evidence yet" if not count else f"{count} item{'s' if count > 1 else ''} of evidence"
+    if event.imported_state is None:
+        return f"Case opened with {items}: price {case.price:.2f}, horizon {_hours(case)} h."
+    return (
+        f"Case imported in state {event.imported_state} with {event.imported_entries} entries of earlier history, "
+        f"kept as they were written. Judged by this service's rules on {items}: price {case.price:.2f}."
+    )
+
+
+def _record(case: Case, event: EvidenceRecorded, policy: Policy) -> Outcome:
+    audits = (*case.audits, *_audit_of(event.number, event.evidence))
+    new = _assess_again((*event.again, (event.number, event.evidence)), case, audits, policy)
+    after = replace(case, audits=audits, assessments=_replaced(case.assessments, new))
+    judged_case, judged = _rejudged(after, case, policy)
+    own = next(item for item in new if item.number == event.number)
+    why = _materiality(case, judged_case, own, policy)
+    if why is None:
+        return _observe(case, judged_case, own, event.at, new)
+    return _reprice(case, judged_case, judged, own, event, why, new)
+
+
+def _assess_again(
+    items: tuple[tuple[int, Evidence], ...], case: Case, audits: tuple[AuditEntry, ...], policy: Policy
+) -> tuple[Assessment, ...]:
+    return tuple(
+        assess(item, number, case.claim, _findings(audits, item.root), case.share, policy)
+        for number, item in items
+    )
+
+
+def _replaced(old: tuple[Assessment, ...], new: tuple[Assessment, ...]) -> tuple[Assessment, ...]:
+    fresh = {item.number: item for item in new}
+    kept = tuple(fresh.pop(item.number, item) for item in old)
+    return (*kept, *fresh.values())
+
+
+def _audit_of(number: int, evidence: Evidence) -> tuple[AuditEntry, ...]:
+    if evidence.audits is None or not evidence.findings:
+        return ()
+    return (AuditEntry(number=number, root=evidence.audits, findings=evidence.findings),)
+
+
+def _findings(audits: tuple[AuditEntry, ...], root: str) -> tuple[Finding, ...]:
+    """Findings on one root, the latest audit's first."""
+    return tuple(finding for entry in reversed(audits) if entry.root == root for finding in entry.findings)
+
+
+def _rejudged(after: Case, before: Case, policy: Policy) -> tuple[Case, _Judged]:
+    judged = _judge(after.assessments, before, policy)
+    return (
+        replace(
+            after,
+            price=judged.posterior.price,
+            uncertainty=judged.uncertainty,
+            verdict=judged.ruling.verdict,
+        ),
+        judged,
+    )
+
+
+def _materiality(before: Case, after: Case, own: Assessment, policy: Policy) -> str | None:
+    """Why the event is material, or `None`."""
+    if own.qualifying and not any(item.qualifying for item in before.assessments):
+        return "it is the first result that meets every criterion"
+    if after.verdict is not before.verdict:
+        return f"the verdict goes from {before.verdict} to {after.verdict}"
+    if abs(after.price - before.price) >= policy.material_price_move:
+        return f"the price moves by {after.price - before.price:+.2f}"
+    moved = _criteria_moved(before, after)
+    if moved:
+        return (
+            f"the criteria {', '.join(moved)} moved" if len(moved) > 1 else f"the criterion {moved[0]} moved"
+        )
+    return None
+
+
+def _criteria_moved(before: Case, after: Case) -> tuple[str, ...]:
+    """Criteria whose best status over pooled evidence rose. Evidence that is not pooled moves none."""
+    old, new = _best(before.assessments), _best(after.assessments)
+    if not old:
+        return ()
+    return tuple(name for name, rank in new.items() if rank != old[name])
+
+
+RANK = {Status.UNMET: 0, Status.UNKNOWN: 1, Status.MET: 2}
+
+
+def _best(assessments: tuple[Assessment, ...]) -> dict[str, int]:
+    pooled = [item for item in assessments if item.pooled]
+    if not pooled:
+        return {}
+    return {
+        str(row.criterion): max(RANK[item.criteria[index].status] for item in pooled)
+        for index, row in enumerate(pooled[0].criteria)
+    }
+
+
+def _observe(
+    before: Case, after: Case, own: Assessment, at: datetime, new: tuple[Assessment, ...]
+) -> Outcome:
+    case = replace(after, state=before.state)
+    if own.kind is EvidenceKind.AUDIT:
+        words = "its findings leave the criteria and the price where they were"
+    elif not own.contrasts:
+        words = "it reports no effect"
+    elif not own.pooled:
+        words = f"not pooled: {own.contrasts[0].reason}"
+    elif any(item.root == own.root for item in before.assessments):
+        words = "it repeats evidence from the same root"
+    else:
+        words = f"it agrees with what was known; the price moves by {case.price - before.price:+.3f}"
+    reason = f"Evidence {own.number} ({own.title}) changes nothing material: {words}."
+    decision = Decision(
+        verb=Verb.OBSERVE, at=at, reason=reason, facts=_facts(before, case) | {"evidence": own.number}
+    )
+    return Outcome(
+        case=case, decisions=(decision,), interpretations=(), assessments=new, change=_change(before, case)
+    )
+
+
+def _reprice(
+    before: Case,
+    after: Case,
+    judged: _Judged,
+    own: Assessment,
+    event: EvidenceRecorded,
+    why: str,
+    new: tuple[Assessment, ...],
+) -> Outcome:
+    at = event.at
+    waking = _waking(before, own, event)
+    # Only waking evidence changes an expired case's state; anything else is priced where it lies.
+    asleep = before.state is State.EXPIRED and waking is None
+    material_at = event.evidence.occurred_at if waking and waking[0] is Verb.CORRECT else at
+    last = max(before.last_material_at, material_at)
+    case = replace(
+        after,
+        state=State.EXPIRED if asleep else State.REPRICED,
+        last_material_at=last,
+        due_at=max(before.due_at, last + before.claim.horizon),
+    )
+    first = own.qualifying and not any(item.qualifying for item in before.assessments)
+    facts = _facts(before, case) | {"evidence": own.number, "why": why}
+    reason = (
+        f"Evidence {own.number} ({own.title}) is material: {why}. Price {before.price:.2f} → {case.price:.2f}; "
+        f"verdict {case.verdict}: {judged.ruling.reason}."
+    )
+    decisions = [Decision(verb=waking[0], at=at, reason=waking[1], facts=facts)] if waking else []
+    decisions.append(Decision(verb=Verb.REPRICE, at=at, reason=reason, facts=facts))
+    return Outcome(
+        case=case,
+        decisions=tuple(decisions),
+        interpretations=(Interpretation(at=at, text=f"{reason} {_standing(case)}"),),
+        assessments=new,
+        change=_change(before, case, first_qualifying=first),
+    )
+
+
+def _waking(before: Case, own: Assessment, event: EvidenceRecorded) -> tuple[Verb, str] | None:
+    """Why an expired case wakes: a qualifying result, or a late item that was measured before the expiry."""
+    if before.state is not State.EXPIRED:
+        return None
+    if own.qualifying:
+        words = f"Evidence {own.number} ({own.title}) meets every criterion after the case had expired."
+        return Verb.REVIVE, words
+    measured = event.evidence.occurred_at
+    if before.last_material_at < measured <= before.due_at:
+        words = (
+            f"Evidence {own.number} ({own.title}) arrived late: its own time, {measured:%Y-%m-%d %H:%M} UTC, lies "
+            f"before the end of the horizon ({before.due_at:%Y-%m-%d %H:%M} UTC). The expiry is taken back and the "
+            f"horizon counted from that time."
+        )
+        return Verb.CORRECT, words
+    return None
+
+
+def _withdraw(case: Case, event: EvidenceWithdrawn, policy: Policy) -> Outcome:
+    audits = tuple(entry for entry in case.audits if entry.number != event.number)
+    new = _assess_again(event.again, case, audits, policy)
+    left = tuple(item for item in case.assessments if item.number != event.number)
+    after, judged = _rejudged(replace(case, audits=audits, assessments=_replaced(left, new)), case, policy)
+    reason = (
+        f"Evidence {event.number} was withdrawn: {event.reason}. Price {case.price:.2f} → {after.price:.2f}; "
+        f"verdict {after.verdict}: {judged.ruling.reason}."
+    )
+    decision = Decision(
+        verb=Verb.CORRECT, at=event.at, reason=reason, facts=_facts(case, after) | {"evidence": event.number}
+    )
+    return Outcome(
+        case=after,
+        decisions=(decision,),
+        interpretations=(Interpretation(at=event.at, text=f"{reason} {_standing(after)}"),),
+        assessments=new,
+        change=_change(case, after),
+    )
+
+
+def _horizon(case: Case, event: HorizonPassed) -> Outcome:
+    due = case.due_at + event.deaf
+    settled = any(item.qualifying for item in case.assessments)
+    if case.state is State.EXPIRED or settled or event.at < case.due_at:
+        return Outcome(
+            case=case, decisions=(), interpretations=(), assessments=(), change=_change(case, case)
+        )
+    if event.at < due:
+        return _withheld(case, event)
+    after = replace(case, state=State.EXPIRED)
+    reason = (
+        f"No independent end-to-end validation came within {_hours(case)} h of the last material event "
+        f"({case.last_material_at:%Y-%m-%d %H:%M} UTC). {_lacking(case)}"
+    )
+    decision = Decision(
+        verb=Verb.EXPIRE,
+        at=event.at,
+        reason=reason,
+        facts=_facts(case, after) | {"due_at": case.due_at.isoformat(), "deaf_s": event.deaf.total_seconds()},
+    )
+    return Outcome(
+        case=after,
+        decisions=(decision,),
+        interpretations=(Interpretation(at=event.at, text=f"{reason} {_standing(after)}"),),
+        assessments=(),
+        change=_change(case, after),
+    )
+
+
+def _withheld(case: Case, event: HorizonPassed) -> Outcome:
+    gap = event.deaf.total_seconds() / 3600
+    after = replace(case, due_at=case.due_at + event.deaf)
+    reason = (
+        f"Expiry withheld: for {gap:.0f} h of the horizon the service was not listening, so evidence could have "
+        f"been missed. The horizon is extended to {after.due_at:%Y-%m-%d %H:%M} UTC."
+    )
+    decision = Decision(
+        verb=Verb.OBSERVE, at=event.at, reason=reason, facts=_facts(case, after) | {"deaf_h": gap}
+    )
+    return Outcome(
+        case=after, decisions=(decision,), interpretations=(), assessments=(), change=_change(case, after)
+    )
+
+
+def _change(before: Case, after: Case, *, first_qualifying: bool = False) -> Change:
+    return Change(
+        price_before=before.price,
+        price_after=after.price,
+        state_before=before.state,
+        state_after=after.state,
+        verdict_before=before.verdict,
+        verdict_after=after.verdict,
+        first_qualifying=first_qualifying,
+    )
+
+
+def _facts(before: Case, after: Case) -> dict[str, Any]:
+    return {
+        "price": {"before": before.price, "after": after.price},
+        "state": {"before": str(before.state), "after": str(after.state)},
+        "verdict": {"before": str(before.verdict), "after": str(after.verdict)},
+        "uncertainty": {"before": str(before.uncertainty), "after": str(after.uncertainty)},
+    }
+
+
+def _hours(case: Case) -> str:
+    return f"{case.claim.horizon.total_seconds() / 3600:g}"
+
+
+def _standing(case: Case) -> str:
+    """Where the case stands, in one or two sentences."""
+    pooled = len(select(case.assessments))
+    qualifying = sum(item.qualifying for item in case.assessments)
+    return (
+        f"Price {case.price:.2f} that the true effect at {case.claim.settles_at} level is at least "
+        f"{case.claim.delta:+.0%}, {case.uncertainty} uncertainty; {qualifying} qualifying of {pooled} pooled "
+        f"effect{'s' if pooled != 1 else ''}."
+    )
+
+
+def _lacking(case: Case) -> str:
+    best = closest(case.assessments)
+    if best is None:
+        return "Nobody reported a measured effect."
+    open_rows = [str(row.criterion) for row in best.criteria if row.status is not Status.MET]
+    return f"The closest evidence ({best.number}, {best.title}) lacks {', '.join(open_rows)}."

@@ -1,0 +1,171 @@
+"""Builds the ASGI application: the one place where everything is put together."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from ipaddress import ip_address
+from typing import Any
+
+from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.responses import PlainTextResponse
+from fastapi.staticfiles import StaticFiles
+from sqlalchemy import select, text
+from starlette.exceptions import HTTPException
+
+from app.api.problems import HANDLED, BodyLimit, add_openapi_problem, from_error, told
+from app.api.routes import router as api
+from app.clock import Clock
+from app.deps import House
+from app.formats.case_file import CaseFile
+from app.formats.native import ResultIn
+from app.formats.strict_json import strict_json
+from app.formats.wire import read_document
+from app.seed import seed_files
+from app.services import intake
+from app.services.opening import open_case
+from app.services.policy_file import load_policy
+from app.services.read import Reader
+from app.services.tokens import owner_token
+from app.settings import Settings
+from app.store.engine import make_engine, reading, writing
+from app.store.migrate import migrate
+from app.store.tables import cases
+from app.web import pages
+from app.web import reading as web
+from workers import schedule
+
+log = logging.getLogger("assay")
+
+
+def build_house(settings: Settings, clock: Clock | None = None) -> House:
+    """Open the database and bring it to the newest schema, load the seed case into an empty one, and see to the
+    owner's token.
+
+    Raises:
+        Refused: the policy file cannot be taken.
+    """
+    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    here = House(
+        engine=make_engine(settings.database),
+        clock=clock or Clock(),
+        policy=load_policy(settings.policy_file),
+        settings=settings,
+    )
+    migrate(here.engine)
+    desk = here.desk("assay")
+    with writing(here.engine) as connection:
+        owner_token(connection, settings.token_file, desk.now)
+        if connection.execute(select(cases.c.id).limit(1)).first() is None:
+            for file in seed_files():
+                open_case(connection, read_document(CaseFile, strict_json(file.read_bytes())), desk)
+    return here
+
+
+def create_app(here: House, *, scheduled: bool = False) -> FastAPI:
+    """The application over a house that stands."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        scheduler = schedule.start(here.engine, lambda: here.desk("schedule")) if scheduled else None
+        yield
+        if scheduler is not None:
+            scheduler.shutdown(wait=True)
+
+    app = FastAPI(
+        title="Assay",
+        version=version("assay"),
+        summary="Follows published inference-performance claims and says whether they hold end to end.",
+        lifespan=lifespan,
+    )
+    app.state.house = here
+    app.add_middleware(BodyLimit, max_bytes=here.settings.max_body_mb * 1_000_000)
+    app.include_router(api)
+    app.include_router(health)
+    _add_pages(app, here)
+    for kind in HANDLED:
+        app.add_exception_handler(kind, _answer_error)
+    app.add_exception_handler(Exception, _answer_error)
+    add_openapi_problem(app)
+    return app
+
+
+def _add_pages(app: FastAPI, here: House) -> None:
+    app.include_router(pages.router)
+    app.mount("/static", StaticFiles(packages=[("app.web", "static")]), name="static")
+    app.dependency_overrides |= {
+        web.reading: lambda: Reader(here.engine),
+        web.writing: _page_writer,
+        web.owner: lambda: web.Owner(name=here.settings.owner, zone=here.settings.zone),
+        web.present: here.clock.now,
+        web.policy: lambda: here.policy,
+        web.page_hosts: lambda: here.settings.page_hosts,
+    }
+
+
+def _page_writer(request: Request) -> PageWriter:
+    """Pages take input from this very machine only; from elsewhere a token is needed, through the API."""
+    client = request.client.host if request.client else ""
+    try:
+        near = ip_address(client).is_loopback
+    except ValueError:
+        near = False
+    if not near:
+        raise HTTPException(403, "Pages take input on the machine that serves them; elsewhere use the API with a token.")
+    return PageWriter(request.app.state.house)
+
+
+@dataclass(frozen=True, slots=True)
+class PageWriter:
+    """What the pages write: as the owner, for whom they are."""
+
+    here: House
+
+    def validate(self, document: ResultIn) -> Mapping[str, Any]:
+        """The answer that `submit` would give; nothing is stored."""
+        with reading(self.here.engine) as connection:
+            answer = intake.preview_result(connection, document, self.here.desk("owner"))
+        return intake.plain(answer)
+
+    def submit(self, document: ResultIn) -> Mapping[str, Any]:
+        """Record a result and answer with what followed."""
+        with writing(self.here.engine) as connection:
+            answer = intake.record_result(connection, document, self.here.desk("owner"))
+        return intake.plain(answer)
+
+
+def _answer_error(request: Request, error: Exception) -> Response:
+    """Problem details for programs, a page for people."""
+    if request.url.path.startswith("/api/") or "text/html" not in request.headers.get("accept", ""):
+        return from_error(error)
+    here: House = request.app.state.house
+    status, title, detail, remedy = told(error)
+    whom = web.Owner(name=here.settings.owner, zone=here.settings.zone)
+    return pages.error_page(status, title, detail, remedy or "", now=here.clock.now(), whom=whom)
+
+
+health = APIRouter(tags=["operators"])
+
+
+@health.get("/healthz", response_class=PlainTextResponse)
+def healthz() -> str:
+    """Whether the process answers at all."""
+    return "ok\n"
+
+
+@health.get(
+    "/readyz", response_class=PlainTextResponse, responses={503: {"description": "The database does not answer."}}
+)
+def readyz(request: Request) -> Response:
+    """Whether the database answers too."""
+    here: House = request.app.state.house
+    try:
+        with reading(here.engine) as connection:
+            connection.execute(text("SELECT 1"))
+    except Exception:
+        log.exception("not ready")
+        return PlainTextResponse("the database does not answer\n", status_code=503)
+    return PlainTextResponse("ready\n")

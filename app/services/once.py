@@ -1,0 +1,61 @@
+"""Doing a thing once under an Idempotency-Key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection
+
+from app.domain.errors import Conflict
+from app.services.intake import Answer, plain
+from app.store import ledger
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """An answer with its status: 201 new, 200 when it is the answer to something done before."""
+
+    status: int
+    body: dict[str, Any]
+
+
+def once(
+    connection: Connection,
+    *,
+    actor: str,
+    key: str | None,
+    request_digest: str,
+    now: datetime,
+    act: Callable[[], Answer],
+) -> Given:
+    """Act, unless this key was answered before: then that answer again.
+
+    Raises:
+        Conflict: the key was used for another body.
+    """
+    if key is not None:
+        kept = ledger.kept_answer(connection, actor, key)
+        if kept is not None:
+            if kept.request_digest != request_digest:
+                raise _reused()
+            return Given(status=200, body=kept.answer)
+    answer = act()
+    status = 201 if answer.new else 200
+    body = plain(answer)
+    if key is not None and not ledger.keep_answer(connection, actor, key, request_digest, status, body, now):
+        raise Conflict(
+            "Another request under this Idempotency-Key is being answered.",
+            remedy="Send it again.",
+            code="key-in-use",
+        )
+    return Given(status=status, body=body)
+
+
+def _reused() -> Conflict:
+    return Conflict(
+        "This Idempotency-Key was used for another body.",
+        remedy="Use a new key for each new request, and the same key only to repeat one.",
+        code="key-reused",
+    )

@@ -1,0 +1,65 @@
+"""Connections. One write transaction at a time on SQLite (BEGIN IMMEDIATE), row locks on PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import OperationalError
+
+from app.domain.errors import Busy
+
+
+def make_engine(url: str) -> Engine:
+    """An engine for a database URL (sqlite or postgresql)."""
+    parsed = make_url(url)
+    if parsed.get_backend_name() == "postgresql":
+        return create_engine(
+            parsed.set(drivername="postgresql+psycopg"), pool_size=10, max_overflow=20, pool_pre_ping=True
+        )
+    engine = create_engine(parsed, connect_args={"check_same_thread": False, "timeout": 30})
+    event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+@contextmanager
+def reading(engine: Engine) -> Iterator[Connection]:
+    """A transaction that only reads."""
+    with _told(), engine.connect() as connection, connection.begin():
+        yield connection
+
+
+@contextmanager
+def writing(engine: Engine) -> Iterator[Connection]:
+    """A transaction that writes: committed when the block ends, rolled back when it raises."""
+    with _told(), engine.connect() as plain:
+        connection = plain.execution_options(assay_writes=True)
+        with connection.begin():
+            yield connection
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Lock time-outs and lost connections, in our own words."""
+    try:
+        yield
+    except OperationalError as error:
+        raise Busy(f"The database did not answer: {str(error.orig).strip()}") from error
+
+
+def _prepare_sqlite(connection: Any, _record: Any) -> None:
+    # Transactions are begun by us: the driver would begin too late to take the write lock.
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "busy_timeout=30000"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    writes = connection.get_execution_options().get("assay_writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

@@ -1,0 +1,110 @@
+"""What must hold for any evidence."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from app.domain.synthesis import Effect, Method, Share, pooled, posterior, project
+
+ys = st.floats(-3, 3)
+ses = st.floats(0.005, 0.5)
+effects = st.builds(Effect, y=ys, se=ses)
+tables = st.lists(effects, min_size=1, max_size=6)
+shares = st.tuples(st.floats(0, 1), st.floats(0, 1)).map(lambda pair: Share(low=min(pair), high=max(pair)))
+
+ENVELOPE_TOLERANCE = 1e-3
+"""Relative. The envelope's supremum is searched, not written down; see the docstring of
+app.domain.synthesis."""
+
+
+@settings(max_examples=120, deadline=None)
+@given(tables, st.integers(0, 5), st.floats(0, 6))
+@example([Effect(y=math.log(1.3), se=0.03)] * 4, 0, math.log(3 / 1.3))
+@example([Effect(y=0.153, se=0.0065), Effect(y=0.1484, se=0.0136), Effect(y=0.1044, se=0.0276)], 0, 0.41)
+@example([Effect(y=0.9134, se=0.0067), Effect(y=0.179, se=0.2139)], 0, 0.1)
+@example([Effect(y=-0.0933, se=0.0548), Effect(y=0.0114, se=0.0217), Effect(y=-0.2781, se=0.006)], 2, 0.19)
+def test_price_never_falls_when_an_effect_rises(table: list[Effect], index: int, rise: float) -> None:
+    i = index % len(table)
+    raised = [*table]
+    raised[i] = Effect(y=min(3.0, table[i].y + rise), se=table[i].se)
+    if raised[i].y < table[i].y:
+        return
+    before, after = posterior(table, delta=0.1).price, posterior(raised, delta=0.1).price
+    assert after >= before * (1 - ENVELOPE_TOLERANCE)
+
+
+@settings(max_examples=150, deadline=None)
+@given(effects, st.floats(0, 6))
+def test_price_of_one_effect_never_falls_when_it_rises(effect: Effect, rise: float) -> None:
+    raised = Effect(y=effect.y + rise, se=effect.se)
+    assert posterior([raised], delta=0.1).price >= posterior([effect], delta=0.1).price * (1 - 2e-4)
+
+
+@settings(max_examples=50, deadline=None)
+@given(tables, st.randoms(use_true_random=False))
+def test_order_never_matters(table: list[Effect], random: object) -> None:
+    shuffled = [*table]
+    random.shuffle(shuffled)  # type: ignore[attr-defined]  # hypothesis types its Random as object
+    assert posterior(shuffled, delta=0.1) == posterior(table, delta=0.1)
+    assert pooled(shuffled, Method.DL) == pooled(table, Method.DL)
+
+
+@settings(max_examples=60, deadline=None)
+@given(tables, st.floats(0, 1))
+def test_price_is_a_probability_and_the_interval_holds_the_mean(table: list[Effect], delta: float) -> None:
+    got = posterior(table, delta=delta)
+    assert 0 < got.price <= 1
+    assert got.low < got.mean < got.high
+    assert got.tau_mean > 0
+
+
+@settings(max_examples=50, deadline=None)
+@given(tables, st.floats(0, 0.5), st.floats(0.01, 0.5))
+def test_price_falls_with_the_materiality(table: list[Effect], delta: float, more: float) -> None:
+    asked_less, asked_more = (posterior(table, delta=d).price for d in (delta, delta + more))
+    assert asked_more <= asked_less * (1 + ENVELOPE_TOLERANCE)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(st.builds(Effect, y=st.floats(-0.5, 0.5), se=ses), min_size=1, max_size=5), st.floats(-0.5, 0.5)
+)
+def test_an_effect_that_says_nothing_changes_next_to_nothing(table: list[Effect], y: float) -> None:
+    got, more = posterior(table, delta=0.1), posterior([*table, Effect(y=y, se=1e3)], delta=0.1)
+    assert more.mean == pytest.approx(got.mean, abs=1e-5)
+    assert more.tau_mean == pytest.approx(got.tau_mean, abs=1e-5)
+    assert (more.low, more.high) == pytest.approx((got.low, got.high), abs=1e-5)
+
+
+@given(ys, ses, shares)
+def test_projection_keeps_sign_and_never_enlarges(y: float, se: float, share: Share) -> None:
+    if share.high < 1e-6:
+        return
+    got = project(Effect(y=y, se=se), share)
+    assert got.y * y >= 0
+    assert got.y <= max(y, 0) + 1e-12
+
+
+@given(ys, st.floats(1e-6, 3), ses, shares)
+def test_projection_is_monotone(y: float, rise: float, se: float, share: Share) -> None:
+    if share.high < 1e-6:
+        return
+    low, high = (project(Effect(y=value, se=se), share).y for value in (y, y + rise))
+    assert low <= high + 1e-13
+
+
+@given(ys, ses)
+def test_projection_of_the_whole_is_the_identity(y: float, se: float) -> None:
+    got = project(Effect(y=y, se=se), Share(low=1, high=1))
+    assert (got.y, got.se) == pytest.approx((y, se), rel=1e-12, abs=1e-12)
+
+
+@given(ses, shares)
+def test_nothing_projects_to_nothing(se: float, share: Share) -> None:
+    if share.high < 1e-6:
+        return
+    assert project(Effect(y=0, se=se), share).y == pytest.approx(0, abs=1e-15)
