@@ -72,7 +72,7 @@ def serve(
     from app.main import build_house, create_app
 
     settings = _settings(database)
-    here = build_house(settings)
+    here = build_house(settings, tell=lambda words: err.print(words, markup=False))
     scheduled = "off" if no_schedule else "hourly"
     err.print(f"Assay serves http://{host}:{port} (API under /docs); scheduled passes: {scheduled}.", markup=False)
     err.print(f"Database {here.engine.url.render_as_string(hide_password=True)}", markup=False, soft_wrap=True)

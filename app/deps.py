@@ -60,7 +60,9 @@ def _actor(request: Request, here: House, scope: Scope) -> str:
         raise _unauthorized("The token is unknown or was revoked.")
     if token.expires_at is not None and token.expires_at <= now:
         raise _unauthorized("The token has expired.")
-    if scope not in token.scopes and Scope.ADMIN not in token.scopes:
+    # What anyone may do, the holder of any token may do.
+    open_to_all = scope is Scope.READ and here.settings.public_read
+    if not open_to_all and scope not in token.scopes and Scope.ADMIN not in token.scopes:
         raise HTTPException(403, f"The token has the scopes {', '.join(token.scopes)}; this needs {scope}.")
     return f"token:{token.id}:{token.name}"
 

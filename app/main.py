@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
+from importlib.resources import files
 from ipaddress import ip_address
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request, Response
-from fastapi.responses import PlainTextResponse
+from fastapi.responses import HTMLResponse, PlainTextResponse
 from fastapi.staticfiles import StaticFiles
 from sqlalchemy import select, text
 from starlette.exceptions import HTTPException
 
+from app.api.extras import router as extras
 from app.api.problems import HANDLED, BodyLimit, add_openapi_problem, from_error, told
 from app.api.routes import router as api
 from app.clock import Clock
@@ -32,7 +34,7 @@ from app.services.read import Reader
 from app.services.tokens import owner_token
 from app.settings import Settings
 from app.store.engine import make_engine, reading, writing
-from app.store.migrate import migrate
+from app.store.migrate import migrate, newest_revision
 from app.store.tables import cases
 from app.web import pages
 from app.web import reading as web
@@ -41,9 +43,11 @@ from workers import schedule
 log = logging.getLogger("assay")
 
 
-def build_house(settings: Settings, clock: Clock | None = None) -> House:
+def build_house(
+    settings: Settings, clock: Clock | None = None, tell: Callable[[str], None] = log.info
+) -> House:
     """Open the database and bring it to the newest schema, load the seed case into an empty one, and see to the
-    owner's token.
+    owner's token. `tell` hears what was done.
 
     Raises:
         Refused: the policy file cannot be taken.
@@ -55,13 +59,15 @@ def build_house(settings: Settings, clock: Clock | None = None) -> House:
         policy=load_policy(settings.policy_file),
         settings=settings,
     )
-    migrate(here.engine)
+    if migrate(here.engine):
+        tell(f"The database was brought to revision {newest_revision()}.")
     desk = here.desk("assay")
     with writing(here.engine) as connection:
         owner_token(connection, settings.token_file, desk.now)
         if connection.execute(select(cases.c.id).limit(1)).first() is None:
             for file in seed_files():
-                open_case(connection, read_document(CaseFile, strict_json(file.read_bytes())), desk)
+                opened = open_case(connection, read_document(CaseFile, strict_json(file.read_bytes())), desk)
+                tell(f"Loaded the case {opened['case']}.")
     return here
 
 
@@ -80,10 +86,13 @@ def create_app(here: House, *, scheduled: bool = False) -> FastAPI:
         version=version("assay"),
         summary="Follows published inference-performance claims and says whether they hold end to end.",
         lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
     )
     app.state.house = here
     app.add_middleware(BodyLimit, max_bytes=here.settings.max_body_mb * 1_000_000)
     app.include_router(api)
+    app.include_router(extras)
     app.include_router(health)
     _add_pages(app, here)
     for kind in HANDLED:
@@ -95,6 +104,7 @@ def create_app(here: House, *, scheduled: bool = False) -> FastAPI:
 
 def _add_pages(app: FastAPI, here: House) -> None:
     app.include_router(pages.router)
+    app.add_api_route("/docs", _docs_page, include_in_schema=False)
     app.mount("/static", StaticFiles(packages=[("app.web", "static")]), name="static")
     app.dependency_overrides |= {
         web.reading: lambda: Reader(here.engine),
@@ -104,6 +114,12 @@ def _add_pages(app: FastAPI, here: House) -> None:
         web.policy: lambda: here.policy,
         web.page_hosts: lambda: here.settings.page_hosts,
     }
+
+
+def _docs_page() -> Response:
+    """The API's description, drawn by a vendored Swagger UI: no request leaves for elsewhere."""
+    page = files("app.web") / "templates" / "docs.html"
+    return HTMLResponse(page.read_text(encoding="utf-8"))
 
 
 def _page_writer(request: Request) -> PageWriter:

@@ -1,4 +1,5 @@
-"""From evidence to effects that may be pooled: criteria, audits, widened variance, projection to the settling level."""
+"""From evidence to effects that may be pooled: criteria, audits, widened variance, projection to the
+settling level."""
 
 from __future__ import annotations
 
@@ -9,17 +10,20 @@ from dataclasses import dataclass, replace
 from app.domain.claim import Claim
 from app.domain.contrast import Contrast
 from app.domain.criteria import CriterionResult, assess_criteria
+from app.domain.effects import Effect, Share, project
 from app.domain.evidence import Criterion, Evidence, EvidenceKind, Finding, Status
-from app.domain.metrics import Family, spec_of
+from app.domain.metrics import METRICS, Family, spec_of, statistic_rank
+from app.domain.mixture import Prior
 from app.domain.policy import Policy
-from app.domain.synthesis import Effect, Posterior, Prior, Share, posterior, project
+from app.domain.synthesis import Posterior, posterior
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssessedContrast:
     """A contrast with what became of it.
 
-    `y` and `se` are the effect at the settling level on the log scale, its variance widened by what the evidence
+    `y` and `se` are the effect at the settling level on the log scale, its variance widened by what the
+    evidence
     leaves open; `pooled` says whether it may enter the synthesis, `reason` why not.
     """
 
@@ -58,16 +62,29 @@ class Assessment:
 
 
 def assess(
-    evidence: Evidence, number: int, claim: Claim, findings: Sequence[Finding], share: Share, policy: Policy
+    evidence: Evidence,
+    number: int,
+    claim: Claim,
+    findings: Sequence[Finding],
+    share: Share,
+    policy: Policy,
+    *,
+    kin: Sequence[Assessment] = (),
 ) -> Assessment:
     """Judge one item of evidence.
 
     Args:
         number: its number within the case.
-        findings: what audits say about its root; a finding overrides the row of its criterion unless it says unknown.
+        findings: what audits say about its root; a finding overrides the row of its criterion unless it says
+        unknown.
+            None makes an invalid run sound.
         share: share of the time at the settling level that the factor touches.
+        kin: earlier items of the case. What goes back to the same root as one that is not independent is not
+        either.
     """
-    criteria = tuple(_audited(row, findings) for row in assess_criteria(evidence, claim, policy))
+    rows = (_inherited(row, evidence, number, kin) for row in assess_criteria(evidence, claim, policy))
+    invalid = any(entry.valid is False for entry in evidence.validity)
+    criteria = tuple(_audited(row, findings, invalid=invalid) for row in rows)
     status = {row.criterion: row for row in criteria}
     contrasts = tuple(_assess_contrast(c, status, claim, share, policy) for c in evidence.contrasts)
     on_metric = any(c.pooled and c.metric == claim.metric for c in contrasts)
@@ -84,7 +101,21 @@ def assess(
     )
 
 
-def _audited(row: CriterionResult, findings: Sequence[Finding]) -> CriterionResult:
+def _inherited(
+    row: CriterionResult, evidence: Evidence, number: int, kin: Sequence[Assessment]
+) -> CriterionResult:
+    if row.criterion is not Criterion.INDEPENDENT or row.status is Status.UNMET:
+        return row
+    for item in kin:
+        if item.root == evidence.root and item.number < number and item.status(row.criterion) is Status.UNMET:
+            reason = f"it goes back to the same source as evidence {item.number}, which is not independent"
+            return replace(row, status=Status.UNMET, reason=reason)
+    return row
+
+
+def _audited(row: CriterionResult, findings: Sequence[Finding], *, invalid: bool) -> CriterionResult:
+    if invalid and row.criterion is Criterion.MEASURED_SOUNDLY:
+        return row
     for finding in findings:
         if finding.criterion is row.criterion and finding.status is not Status.UNKNOWN:
             return replace(row, status=finding.status, reason=f"{finding.reason} (audit)")
@@ -128,11 +159,14 @@ def _why_not_pooled(contrast: Contrast, rows: dict[Criterion, CriterionResult], 
 
 def _other_metric(contrast: Contrast, claim: Claim) -> str | None:
     """A claim about throughput is not settled by a latency; a lower level counts by any measure of speed."""
-    if contrast.level.rank >= claim.settles_at.rank:
-        same = contrast.metric == claim.metric
-    else:
-        same = spec_of(contrast.metric).family is Family.SPEED
+    same = contrast.metric == claim.metric
+    if contrast.level.rank < claim.settles_at.rank and spec_of(claim.metric).family in TIMED:
+        same = same or spec_of(contrast.metric).family is Family.SPEED
     return None if same else f"another metric than the claim's ({claim.metric})"
+
+
+TIMED = (Family.SPEED, Family.LATENCY, Family.COST)
+"""Families that follow from the time taken, so that Amdahl's law reaches them from a lower level's speed."""
 
 
 def _added_variance(rows: Iterable[CriterionResult], policy: Policy) -> float:
@@ -155,25 +189,37 @@ class PooledContrast:
 
 
 def select(assessments: Sequence[Assessment]) -> tuple[PooledContrast, ...]:
-    """One contrast an independent root and metric: the highest level, then the most precise, of each root.
+    """One contrast an independent root: qualifying first, then of the highest level, by the metric and
+    statistic that
+    speak for it, then the most precise.
 
-    Several copies of one post are one piece of evidence. The choice depends on content alone, never on order.
+    What stands in the pool stands there for the effect on the claim's metric, so that several statistics of
+    one
+    metric, a time and its throughput, or several copies of one post are one piece of evidence. The choice
+    depends on
+    content alone, never on order.
     """
-    best: dict[tuple[str, str, str | None], tuple[tuple[float, ...], PooledContrast]] = {}
+    best: dict[str, tuple[tuple[bool, int, int, tuple[int, str], float, float, int], PooledContrast]] = {}
     for item in assessments:
         for contrast in item.contrasts:
             if not contrast.pooled:
                 continue
-            key = (item.root, contrast.metric, contrast.statistic)
-            rank = (-item.level_rank, contrast.se, contrast.y)
+            rank = (
+                not item.qualifying,
+                -item.level_rank,
+                METRIC_ORDER[contrast.metric],
+                statistic_rank(contrast.statistic),
+                contrast.se,
+                contrast.y,
+                item.number,
+            )
             candidate = PooledContrast(number=item.number, root=item.root, contrast=contrast)
-            if key not in best or rank < best[key][0]:
-                best[key] = (rank, candidate)
-    return tuple(pair[1] for _, pair in sorted(best.items(), key=lambda entry: _text_key(entry[0])))
+            if item.root not in best or rank < best[item.root][0]:
+                best[item.root] = (rank, candidate)
+    return tuple(pair[1] for _, pair in sorted(best.items()))
 
 
-def _text_key(key: tuple[str, str, str | None]) -> tuple[str, str, str]:
-    return (key[0], key[1], key[2] or "")
+METRIC_ORDER = {name: index for index, name in enumerate(METRICS)}
 
 
 def synthesize(assessments: Sequence[Assessment], claim: Claim, policy: Policy) -> Posterior:
@@ -192,10 +238,12 @@ def closest(assessments: Sequence[Assessment]) -> Assessment | None:
         judged,
         key=lambda item: (
             item.qualifying,
-            sum(row.status is Status.MET for row in item.criteria),
+            # Evidence that measures something else lacks more than any row of its table says.
             item.pooled,
+            sum(row.status is Status.MET for row in item.criteria),
             -sum(row.status is Status.UNMET for row in item.criteria),
             item.level_rank,
             item.root,
+            item.number,
         ),
     )

@@ -10,8 +10,8 @@ from typing import Any
 
 from app.domain.assess import Assessment
 from app.domain.claim import Claim
+from app.domain.effects import Share
 from app.domain.evidence import Evidence, Finding
-from app.domain.synthesis import Share
 from app.domain.verdict import Uncertainty, Verdict
 
 
@@ -108,7 +108,8 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseOpened:
-    """A case was created, with what is already known about it. `imported_state` keeps the state of an older life."""
+    """A case was created, with what is already known about it. `imported_state` keeps the state of an older
+    life."""
 
     at: datetime
     slug: str
@@ -147,13 +148,20 @@ class EvidenceWithdrawn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HorizonPassed:
-    """The hourly look at the clock. `deaf` is time in the window during which nothing could have been noticed."""
+    """The hourly look at the clock. `deaf` is time in the window during which nothing could have been
+    noticed."""
 
     at: datetime
     deaf: timedelta = timedelta(0)
 
 
 Event = CaseOpened | EvidenceRecorded | EvidenceWithdrawn | HorizonPassed
+
+
+def reaches(move: float, limit: float) -> bool:
+    """Whether a move is at least a limit, whatever the last binary digit says: 0.50 to 0.60 is a move of
+    0.10."""
+    return move >= limit - 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,5 @@
-"""What is claimed: a testable sentence with a factor, effects, a settling level, a threshold and a deadline."""
+"""What is claimed: a testable sentence with a factor, effects, a settling level, a threshold and a
+deadline."""
 
 from __future__ import annotations
 

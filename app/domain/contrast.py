@@ -18,11 +18,16 @@ from app.domain.claim import Level, Scalar
 from app.domain.errors import Refused
 from app.domain.metrics import Direction, canonical, spec_of
 from app.domain.policy import Policy
-
+from app.domain.scalars import spelled, stated
 
 SMALLEST: Final = 1e-30
 LARGEST: Final = 1e30
-"""Bounds of a value in canonical units: beyond them lies no measurement, and arithmetic on ratios could overflow."""
+"""Bounds of a value in canonical units: beyond them lies no measurement, and arithmetic on ratios could
+overflow."""
+
+
+ROUNDING: Final = 1e-9
+"""A relative standard error below this is the rounding of the numbers, not their spread."""
 
 
 class Role(StrEnum):
@@ -44,7 +49,8 @@ class Origin(StrEnum):
 class Metric:
     """One metric of one arm: `values` holds one number a replicate, in `unit`.
 
-    `statistic` says which statistic of a distribution it is (median, p99, mean), `None` where there is one value
+    `statistic` says which statistic of a distribution it is (median, p99, mean), `None` where there is one
+    value
     a run. `origin` says whether the tool measured it or it was derived, and `how`.
     """
 
@@ -100,7 +106,8 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
-    """One measured configuration. `config` maps vocabulary names to values; `paired` says that the n-th values of
+    """One measured configuration. `config` maps vocabulary names to values; `paired` says that the n-th
+    values of
     both arms belong to one pair."""
 
     role: Role
@@ -118,7 +125,8 @@ class Arm:
 class Contrast:
     """A treatment against a baseline on one metric.
 
-    `baseline` and `treatment` are means in the metric's canonical unit, absent where a source gave only a ratio.
+    `baseline` and `treatment` are means in the metric's canonical unit, absent where a source gave only a
+    ratio.
     `ratio` is treatment over baseline as measured; `log_ratio` is positive when the treatment is better.
     """
 
@@ -144,6 +152,8 @@ def contrasts_of(baseline: Arm, treatment: Arm, level: Level, policy: Policy) ->
     """
     others = {metric.key: metric for metric in treatment.metrics}
     pairs = [(metric, others[metric.key]) for metric in baseline.metrics if metric.key in others]
+    for arm in (baseline, treatment):
+        _refuse_unreadable(arm)
     if not pairs:
         raise Refused(
             "The arms report no metric in common.",
@@ -162,7 +172,8 @@ def reported_contrast(
 ) -> Contrast:
     """The contrast that a source states as a ratio range (treatment over baseline).
 
-    The centre is the mean of the two logs; the half-unknown width is added as the variance of a uniform range.
+    The centre is the mean of the two logs; the half-unknown width is added as the variance of a uniform
+    range.
     """
     low, high = sorted((low, high))
     if not SMALLEST <= low <= high <= LARGEST:
@@ -196,7 +207,7 @@ def _names(arm: Arm) -> str:
 
 def _refuse_identical(baseline: Arm, treatment: Arm, pairs: Sequence[tuple[Metric, Metric]]) -> None:
     same_bytes = {a.sha256 for a in baseline.attachments} & {a.sha256 for a in treatment.attachments}
-    same_values = all(base.values == treat.values and base.unit == treat.unit for base, treat in pairs)
+    same_values = all(_canonical(base) == _canonical(treat) for base, treat in pairs)
     if same_bytes or (same_values and _stated(baseline) == _stated(treatment)):
         raise Refused(
             "The treatment is identical to its baseline.",
@@ -207,8 +218,38 @@ def _refuse_identical(baseline: Arm, treatment: Arm, pairs: Sequence[tuple[Metri
         )
 
 
-def _stated(arm: Arm) -> dict[str, Scalar]:
-    return {name: value for name, value in arm.config.items() if value is not None}
+def _canonical(metric: Metric) -> list[float]:
+    return [canonical(value, metric.unit, metric.name) for value in metric.values]
+
+
+def _stated(arm: Arm) -> dict[str, str]:
+    """What an arm states, in one spelling for each meaning."""
+    return {name: spelled(value) for name, value in arm.config.items() if stated(value) is not None}
+
+
+def _refuse_unreadable(arm: Arm) -> None:
+    """No metric is stored that cannot be read: not even one that only one arm reports."""
+    seen: set[tuple[str, str | None]] = set()
+    for metric in arm.metrics:
+        where = f"arms[{arm.role}].metrics[{metric.name}]"
+        if metric.key in seen:
+            raise Refused(
+                f"{metric.name} of the {arm.role} is given twice.",
+                field=where,
+                value=metric.name,
+                remedy="Give all values of a metric in one entry.",
+                code="metric-twice",
+            )
+        seen.add(metric.key)
+        for index, value in enumerate(_canonical(metric)):
+            if not 0 <= value <= LARGEST:
+                raise Refused(
+                    f"{metric.name} of the {arm.role} is {metric.values[index]}: not a finite measurement.",
+                    field=f"{where}.values[{index}]",
+                    value=metric.values[index],
+                    remedy="Leave the metric out where it was not measured.",
+                    code="not-positive",
+                )
 
 
 def _contrast(base: Metric, treat: Metric, level: Level, policy: Policy, paired: bool) -> Contrast:
@@ -222,9 +263,11 @@ def _contrast(base: Metric, treat: Metric, level: Level, policy: Policy, paired:
         ratio = math.exp(log_ratio)
     else:
         log_ratio, se = math.log(ratio), math.hypot(_relative_se(b), _relative_se(t))
-    # Repeats that agree to the last digit carry no spread to estimate an error from: impute it.
-    imputed = min(len(b), len(t)) < 2 or se == 0.0
+    # Repeats that agree but for rounding carry no spread to estimate an error from: impute it.
+    imputed = min(len(b), len(t)) < 2 or se < ROUNDING
     flags = _flags(ratio)
+    if paired and len(b) != len(t):
+        flags += (f"said to be paired, but with {len(b)} and {len(t)} values: taken as unpaired",)
     return Contrast(
         metric=base.name,
         statistic=base.statistic,
@@ -242,11 +285,12 @@ def _contrast(base: Metric, treat: Metric, level: Level, policy: Policy, paired:
 
 
 def _positive(metric: Metric, role: str) -> list[float]:
-    values = [canonical(value, metric.unit, metric.name) for value in metric.values]
+    values = _canonical(metric)
     for index, value in enumerate(values):
         if not SMALLEST <= value <= LARGEST:
             raise Refused(
-                f"{metric.name} of the {role} is {metric.values[index]}: a ratio needs finite values above zero.",
+                f"{metric.name} of the {role} is {metric.values[index]}: a ratio needs finite values above "
+                f"zero.",
                 field=f"arms[{role}].metrics[{metric.name}].values[{index}]",
                 value=metric.values[index],
                 remedy='Leave the metric out where it was not measured; 0 is not "not measured".',

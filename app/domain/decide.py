@@ -6,7 +6,7 @@ Replay is this same function over the stored events.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, assert_never
 
 from app.domain.assess import Assessment, assess, closest, select, synthesize
@@ -24,10 +24,13 @@ from app.domain.case import (
     Outcome,
     State,
     Verb,
+    reaches,
 )
+from app.domain.claim import Claim
+from app.domain.effects import Share
 from app.domain.evidence import Evidence, EvidenceKind, Finding, Status
 from app.domain.policy import Policy
-from app.domain.synthesis import Posterior, Share
+from app.domain.synthesis import Posterior
 from app.domain.verdict import Ruling, Uncertainty, Verdict, rule, uncertainty_of
 
 
@@ -71,7 +74,7 @@ def _judge(assessments: tuple[Assessment, ...], case: Case, policy: Policy) -> _
     return _Judged(
         posterior=belief,
         uncertainty=uncertainty_of(belief, case.claim.delta),
-        ruling=rule(belief.price, assessments, case.claim.metric, case.verdict, policy),
+        ruling=rule(belief.price, assessments, case.verdict, policy),
     )
 
 
@@ -80,10 +83,10 @@ def _open(event: CaseOpened, policy: Policy) -> Outcome:
         entry for number, item in enumerate(event.evidence, start=1) for entry in _audit_of(number, item)
     )
     share = Share(low=policy.share_low, high=policy.share_high)
-    assessments = tuple(
-        assess(item, number, event.claim, _findings(audits, item.root), share, policy)
-        for number, item in enumerate(event.evidence, start=1)
-    )
+    numbered = tuple(enumerate(event.evidence, start=1))
+    assessments = _assess_all(numbered, (), event.claim, audits, share, policy)
+    # An older life that has expired has no horizon left to run.
+    horizon = timedelta(0) if event.imported_state is State.EXPIRED else event.claim.horizon
     blank = Case(
         slug=event.slug,
         claim=event.claim,
@@ -93,7 +96,7 @@ def _open(event: CaseOpened, policy: Policy) -> Outcome:
         uncertainty=Uncertainty.HIGH,
         opened_at=event.at,
         last_material_at=event.at,
-        due_at=event.at + event.claim.horizon,
+        due_at=event.at + horizon,
         assessments=assessments,
         audits=audits,
         share=share,
@@ -126,8 +129,9 @@ def _opening_words(event: CaseOpened, case: Case) -> str:
     if event.imported_state is None:
         return f"Case opened with {items}: price {case.price:.2f}, horizon {_hours(case)} h."
     return (
-        f"Case imported in state {event.imported_state} with {event.imported_entries} entries of earlier history, "
-        f"kept as they were written. Judged by this service's rules on {items}: price {case.price:.2f}."
+        f"Case imported in state {event.imported_state} with {event.imported_entries} entries of earlier "
+        f"history, kept as they were written. Judged by this service's rules on {items}: "
+        f"price {case.price:.2f}."
     )
 
 
@@ -146,10 +150,23 @@ def _record(case: Case, event: EvidenceRecorded, policy: Policy) -> Outcome:
 def _assess_again(
     items: tuple[tuple[int, Evidence], ...], case: Case, audits: tuple[AuditEntry, ...], policy: Policy
 ) -> tuple[Assessment, ...]:
-    return tuple(
-        assess(item, number, case.claim, _findings(audits, item.root), case.share, policy)
-        for number, item in items
-    )
+    return _assess_all(items, case.assessments, case.claim, audits, case.share, policy)
+
+
+def _assess_all(
+    items: tuple[tuple[int, Evidence], ...],
+    known: tuple[Assessment, ...],
+    claim: Claim,
+    audits: tuple[AuditEntry, ...],
+    share: Share,
+    policy: Policy,
+) -> tuple[Assessment, ...]:
+    """Judge items one after the other, each beside those before it."""
+    done: tuple[Assessment, ...] = ()
+    for number, item in items:
+        kin = _replaced(known, done)
+        done += (assess(item, number, claim, _findings(audits, item.root), share, policy, kin=kin),)
+    return done
 
 
 def _replaced(old: tuple[Assessment, ...], new: tuple[Assessment, ...]) -> tuple[Assessment, ...]:
@@ -188,7 +205,7 @@ def _materiality(before: Case, after: Case, own: Assessment, policy: Policy) -> 
         return "it is the first result that meets every criterion"
     if after.verdict is not before.verdict:
         return f"the verdict goes from {before.verdict} to {after.verdict}"
-    if abs(after.price - before.price) >= policy.material_price_move:
+    if reaches(abs(after.price - before.price), policy.material_price_move):
         return f"the price moves by {after.price - before.price:+.2f}"
     moved = _criteria_moved(before, after)
     if moved:
@@ -199,7 +216,7 @@ def _materiality(before: Case, after: Case, own: Assessment, policy: Policy) -> 
 
 
 def _criteria_moved(before: Case, after: Case) -> tuple[str, ...]:
-    """Criteria whose best status over pooled evidence rose. Evidence that is not pooled moves none."""
+    """Criteria whose best status over pooled evidence changed. Evidence that is not pooled moves none."""
     old, new = _best(before.assessments), _best(after.assessments)
     if not old:
         return ()
@@ -257,17 +274,15 @@ def _reprice(
     asleep = before.state is State.EXPIRED and waking is None
     material_at = event.evidence.occurred_at if waking and waking[0] is Verb.CORRECT else at
     last = max(before.last_material_at, material_at)
-    case = replace(
-        after,
-        state=State.EXPIRED if asleep else State.REPRICED,
-        last_material_at=last,
-        due_at=max(before.due_at, last + before.claim.horizon),
-    )
+    case = replace(after, state=State.EXPIRED)
+    if not asleep:
+        due = max(before.due_at, last + before.claim.horizon)
+        case = replace(after, state=State.REPRICED, last_material_at=last, due_at=due)
     first = own.qualifying and not any(item.qualifying for item in before.assessments)
     facts = _facts(before, case) | {"evidence": own.number, "why": why}
     reason = (
-        f"Evidence {own.number} ({own.title}) is material: {why}. Price {before.price:.2f} → {case.price:.2f}; "
-        f"verdict {case.verdict}: {judged.ruling.reason}."
+        f"Evidence {own.number} ({own.title}) is material: {why}. Price {before.price:.2f} → "
+        f"{case.price:.2f}; verdict {case.verdict}: {judged.ruling.reason}."
     )
     decisions = [Decision(verb=waking[0], at=at, reason=waking[1], facts=facts)] if waking else []
     decisions.append(Decision(verb=Verb.REPRICE, at=at, reason=reason, facts=facts))
@@ -290,9 +305,9 @@ def _waking(before: Case, own: Assessment, event: EvidenceRecorded) -> tuple[Ver
     measured = event.evidence.occurred_at
     if before.last_material_at < measured <= before.due_at:
         words = (
-            f"Evidence {own.number} ({own.title}) arrived late: its own time, {measured:%Y-%m-%d %H:%M} UTC, lies "
-            f"before the end of the horizon ({before.due_at:%Y-%m-%d %H:%M} UTC). The expiry is taken back and the "
-            f"horizon counted from that time."
+            f"Evidence {own.number} ({own.title}) arrived late: its own time, {measured:%Y-%m-%d %H:%M} "
+            f"UTC, lies before the end of the horizon ({before.due_at:%Y-%m-%d %H:%M} UTC). The expiry is "
+            f"taken back and the horizon counted from that time."
         )
         return Verb.CORRECT, words
     return None
@@ -320,14 +335,15 @@ def _withdraw(case: Case, event: EvidenceWithdrawn, policy: Policy) -> Outcome:
 
 
 def _horizon(case: Case, event: HorizonPassed) -> Outcome:
-    due = case.due_at + event.deaf
+    # Counted from the horizon proper: an hour that extended it once does not extend it again.
+    due = max(case.due_at, case.last_material_at + case.claim.horizon + event.deaf)
     settled = any(item.qualifying for item in case.assessments)
     if case.state is State.EXPIRED or settled or event.at < case.due_at:
         return Outcome(
             case=case, decisions=(), interpretations=(), assessments=(), change=_change(case, case)
         )
     if event.at < due:
-        return _withheld(case, event)
+        return _withheld(case, event, due)
     after = replace(case, state=State.EXPIRED)
     reason = (
         f"No independent end-to-end validation came within {_hours(case)} h of the last material event "
@@ -348,15 +364,18 @@ def _horizon(case: Case, event: HorizonPassed) -> Outcome:
     )
 
 
-def _withheld(case: Case, event: HorizonPassed) -> Outcome:
+def _withheld(case: Case, event: HorizonPassed, due: datetime) -> Outcome:
     gap = event.deaf.total_seconds() / 3600
-    after = replace(case, due_at=case.due_at + event.deaf)
+    after = replace(case, due_at=due)
     reason = (
-        f"Expiry withheld: for {gap:.0f} h of the horizon the service was not listening, so evidence could have "
-        f"been missed. The horizon is extended to {after.due_at:%Y-%m-%d %H:%M} UTC."
+        f"Expiry withheld: for {gap:.0f} h of the horizon the service was not listening, so evidence could "
+        f"have been missed. The horizon is extended to {after.due_at:%Y-%m-%d %H:%M} UTC."
     )
     decision = Decision(
-        verb=Verb.OBSERVE, at=event.at, reason=reason, facts=_facts(case, after) | {"deaf_h": gap}
+        verb=Verb.OBSERVE,
+        at=event.at,
+        reason=reason,
+        facts=_facts(case, after) | {"deaf_h": gap, "due_at": due.isoformat()},
     )
     return Outcome(
         case=after, decisions=(decision,), interpretations=(), assessments=(), change=_change(case, after)
@@ -391,11 +410,11 @@ def _hours(case: Case) -> str:
 def _standing(case: Case) -> str:
     """Where the case stands, in one or two sentences."""
     pooled = len(select(case.assessments))
-    qualifying = sum(item.qualifying for item in case.assessments)
+    qualifying = len({item.root for item in case.assessments if item.qualifying})
     return (
         f"Price {case.price:.2f} that the true effect at {case.claim.settles_at} level is at least "
-        f"{case.claim.delta:+.0%}, {case.uncertainty} uncertainty; {qualifying} qualifying of {pooled} pooled "
-        f"effect{'s' if pooled != 1 else ''}."
+        f"{case.claim.delta:+.0%}, {case.uncertainty} uncertainty; {qualifying} qualifying of {pooled} "
+        f"pooled effect{'s' if pooled != 1 else ''}."
     )
 
 

@@ -61,7 +61,8 @@ class Publisher:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What an audit found about one criterion of the evidence that it examines, with the lines it rests on."""
+    """What an audit found about one criterion of the evidence that it examines, with the lines it rests
+    on."""
 
     criterion: Criterion
     status: Status

@@ -140,6 +140,18 @@ def spec_of(name: str) -> MetricSpec:
     return spec
 
 
+STATISTICS: Final = (None, "mean", "median", "p50")
+"""Which statistic of a metric speaks for it, best first; any other comes after them."""
+
+
+def statistic_rank(statistic: str | None) -> tuple[int, str]:
+    """Sorting key that puts the statistic that speaks for its metric first. It never depends on the values,
+    so that
+    nobody gains by naming many."""
+    known = STATISTICS.index(statistic) if statistic in STATISTICS else len(STATISTICS)
+    return (known, statistic or "")
+
+
 def canonical(value: float, unit: str, metric: str) -> float:
     """`value` in the metric's canonical unit.
 
@@ -150,8 +162,12 @@ def canonical(value: float, unit: str, metric: str) -> float:
     return scaled if math.isfinite(scaled) else math.inf
 
 
-UNIT_TEXT: Final = re.compile(r"[A-Za-zµμ$%_1]+([ ]?([/*·]|\*\*|\^)?[ ]?(-?\d{1,2}|[A-Za-zµμ$%_]+)){0,6}")
-"""What can be a unit at all: no long numbers, so that nobody sends a power tower to the units library."""
+UNIT_TEXT: Final = re.compile(
+    r"(1|[A-Za-zµμ$%_]+)"
+    r"([ ]?(\*\*|\^)[ ]?-?\d{1,2}(?!\d|[ ]?(\*\*|\^))|([ ]?[/*·][ ]?|[ ])[A-Za-zµμ$%_]+){0,6}"
+)
+"""What can be a unit at all: no number but small powers, so that nobody sends a tower of them to the units
+library."""
 
 
 @lru_cache(maxsize=1)
@@ -167,6 +183,20 @@ def _registry() -> pint.UnitRegistry[float]:
     ):
         registry.define(line)
     return registry
+
+
+def _measures_the_same(source: pint.Unit, wanted: pint.Unit, registry: pint.UnitRegistry[float]) -> bool:
+    """Whether one is a plain multiple of the other.
+
+    The library counts bits, turns and decibels as dimensionless: by dimension alone a request rate could be
+    given in
+    GB/s, or in rpm (which it reads as turns a minute), and an accuracy in degrees.
+    """
+    if not source.is_compatible_with(wanted):
+        return False
+    if registry.get_root_units(source)[1] != registry.get_root_units(wanted)[1]:
+        return False
+    return bool(registry.Quantity(0.0, source).to(wanted).magnitude == 0.0)
 
 
 @lru_cache(maxsize=4096)
@@ -188,7 +218,7 @@ def _factor(unit: str, metric: str) -> float:
         ) from error
     for target in (spec.unit, *spec.also):
         wanted = registry.parse_units("" if target == "1" else target)
-        if source.is_compatible_with(wanted):
+        if _measures_the_same(source, wanted, registry):
             return float(registry.Quantity(1.0, source).to(wanted).magnitude)
     raise Refused(
         f"{unit!r} does not measure {metric}.",

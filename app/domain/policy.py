@@ -34,6 +34,7 @@ class Policy:
     perplexity_tolerance: float = 0.02
     length_tolerance: float = 0.01
     rate_tolerance: float = 0.01
+    prefix_hit_tolerance: float = 0.01
 
     # Validity of a serving run
     max_error_share: float = 0.01

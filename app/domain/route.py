@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from zoneinfo import ZoneInfo
 
-from app.domain.case import Change, Decision, Strength, Verb
+from app.domain.case import Change, Decision, Strength, Verb, reaches
 from app.domain.policy import Policy
 
 
@@ -24,7 +25,8 @@ class Route(StrEnum):
 class Ears:
     """Facts about the recipient at the moment of routing.
 
-    `interrupts_today` counts interrupts routed since the recipient's local midnight; `recent` says when alerts on this
+    `interrupts_today` counts interrupts routed since the recipient's local midnight; `recent` says when
+    alerts on this
     case last went out louder than silent, by key.
     """
 
@@ -45,7 +47,8 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Routing:
-    """The routing of one change to one owner: the rule that fired, those that held it back, what would raise it."""
+    """The routing of one change to one owner: the rule that fired, those that held it back, what would raise
+    it."""
 
     owner: str
     route: Route
@@ -57,16 +60,21 @@ class Routing:
 
 
 def route(slug: str, change: Change, at: datetime, ears: Ears, policy: Policy) -> Routing:
-    """Route one change. The key of duplicates is the case, the rule and the state and verdict arrived at."""
+    """Route one change.
+
+    The key of duplicates is the case, the rule and what it arrives at: state and verdict, and the price
+    where the
+    price is the news. An alert is a duplicate only while nothing else was told about the case since.
+    """
     fired, loudest, why = _consequence(change, policy)
     key = f"{slug}/{fired}/{change.state_after}/{change.verdict_after}"
+    if fired == PRICE_MOVE:
+        key += f"/{change.price_after:.2f}"
     current = loudest
     held: list[Held] = []
-    for lower in (_irrelevant, _quiet, _budget):
-        entry = lower(at, ears, policy) if current is Route.INTERRUPT else None
-        if entry is not None:
-            current = Route.DIGEST
-            held.append(entry)
+    if loudest is Route.INTERRUPT:
+        held += _lowered(at, ears, policy)
+        current = Route.DIGEST if held else loudest
     again = _duplicate(key, at, ears, policy) if current is not Route.SILENT else None
     if again is not None:
         current = Route.SILENT
@@ -78,8 +86,18 @@ def route(slug: str, change: Change, at: datetime, ears: Ears, policy: Policy) -
         reason=why if not held else f"{why}; held back: {'; '.join(entry.reason for entry in held)}",
         key=key,
         held_back=tuple(held),
-        would_raise=_would_raise(change, current, held, policy),
+        would_raise=_would_raise(slug, change, current, loudest, held, at, ears, policy),
     )
+
+
+PRICE_MOVE = "price-move"
+DUPLICATE = "duplicate"
+
+
+def _lowered(at: datetime, ears: Ears, policy: Policy) -> list[Held]:
+    """Every rule that would lower an interrupt: all are named, not only the first."""
+    found = (_irrelevant(ears, policy), _quiet(at, ears, policy), _budget(ears, policy))
+    return [entry for entry in found if entry is not None]
 
 
 def _consequence(change: Change, policy: Policy) -> tuple[str, Route, str]:
@@ -97,9 +115,9 @@ def _consequence(change: Change, policy: Policy) -> tuple[str, Route, str]:
             Route.DIGEST,
             f"the state changed from {change.state_before} to {change.state_after}",
         )
-    if change.price_move >= policy.digest_price_move:
+    if reaches(change.price_move, policy.digest_price_move):
         return (
-            "price-move",
+            PRICE_MOVE,
             Route.DIGEST,
             f"the price moved from {change.price_before:.2f} to {change.price_after:.2f}",
         )
@@ -110,7 +128,7 @@ def _consequence(change: Change, policy: Policy) -> tuple[str, Route, str]:
     )
 
 
-def _irrelevant(at: datetime, ears: Ears, policy: Policy) -> Held | None:
+def _irrelevant(ears: Ears, policy: Policy) -> Held | None:
     if ears.relevance in policy.relevance_needed:
         return None
     reason = f"the owner's notes have little to do with it (relevance {ears.relevance})"
@@ -127,7 +145,7 @@ def _quiet(at: datetime, ears: Ears, policy: Policy) -> Held | None:
     return Held(rule="quiet-hours", reason=reason)
 
 
-def _budget(at: datetime, ears: Ears, policy: Policy) -> Held | None:
+def _budget(ears: Ears, policy: Policy) -> Held | None:
     if ears.interrupts_today < policy.interrupts_per_day:
         return None
     reason = f"{ears.interrupts_today} interrupts went out today, the budget is {policy.interrupts_per_day}"
@@ -136,27 +154,58 @@ def _budget(at: datetime, ears: Ears, policy: Policy) -> Held | None:
 
 def _duplicate(key: str, at: datetime, ears: Ears, policy: Policy) -> Held | None:
     last = ears.recent.get(key)
-    if last is None or at - last >= policy.duplicate_window:
+    if last is None or at - last >= policy.duplicate_window or last < max(ears.recent.values()):
         return None
-    return Held(rule="duplicate", reason=f"the same alert went out at {last:%Y-%m-%d %H:%M} UTC")
+    return Held(rule=DUPLICATE, reason=f"the same alert went out at {last:%Y-%m-%d %H:%M} UTC")
 
 
-def _would_raise(change: Change, current: Route, held: list[Held], policy: Policy) -> str | None:
-    if held:
-        return f"without {', '.join(entry.rule for entry in held)} this would have been louder"
+def _would_raise(
+    slug: str,
+    change: Change,
+    current: Route,
+    loudest: Route,
+    held: list[Held],
+    at: datetime,
+    ears: Ears,
+    policy: Policy,
+) -> str | None:
+    """The smallest change that would have raised the route by itself."""
+    lowered = [entry.rule for entry in held if entry.rule != DUPLICATE]
+    if len(lowered) < len(held):
+        instead = Route.DIGEST if lowered else loudest
+        return f"without {DUPLICATE} this would have {WENT[instead]}"
+    if lowered:
+        return f"without {' and '.join(lowered)} this would have interrupted"
     if current is Route.INTERRUPT:
         return None
     if current is Route.DIGEST:
-        return "a change of verdict or a first qualifying result would have interrupted"
-    up = change.price_before + policy.digest_price_move
-    down = change.price_before - policy.digest_price_move
-    words = [f"at price ≥ {up:.2f}"] if up < 1 else []
-    words += [f"at price ≤ {down:.2f}"] if down > 0 else []
+        blockers = [entry.rule for entry in _lowered(at, ears, policy)]
+        without = f", without {' and '.join(blockers)}," if blockers else ""
+        return f"a change of verdict or a first qualifying result{without} would have interrupted"
+    return _price_to_digest(slug, change, at, ears, policy)
+
+
+WENT = {Route.DIGEST: "gone to the digest", Route.INTERRUPT: "interrupted"}
+
+
+def _price_to_digest(slug: str, change: Change, at: datetime, ears: Ears, policy: Policy) -> str:
+    """Prices rounded away from the present one, so that what is named is always far enough."""
+    up = math.ceil((change.price_before + policy.digest_price_move) * 100 - 1e-6) / 100
+    down = math.floor((change.price_before - policy.digest_price_move) * 100 + 1e-6) / 100
+    words = [
+        f"at price {sign} {price:.2f}"
+        for sign, price in (("≥", up), ("≤", down))
+        if 0 < price < 1
+        and route(slug, replace(change, price_after=price), at, ears, policy).route is Route.DIGEST
+    ]
+    if not words:
+        return "a change of state would have gone to the digest"
     return f"{' or '.join(words)} this would have gone to the digest"
 
 
 def decisions_of(routing: Routing, at: datetime, ears: Ears) -> tuple[Decision, Decision]:
-    """The two trace entries of a routing: `alert_route`, then what it came to. The recipient's facts are kept with
+    """The two trace entries of a routing: `alert_route`, then what it came to. The recipient's facts are
+    kept with
     them, so that the routing can be computed again."""
     facts = {
         "owner": routing.owner,

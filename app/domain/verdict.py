@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from app.domain.assess import Assessment
+from app.domain.assess import Assessment, select
 from app.domain.policy import Policy
 from app.domain.synthesis import Posterior
 
@@ -38,7 +38,8 @@ class Ruling:
 
 
 def uncertainty_of(posterior: Posterior, delta: float) -> Uncertainty:
-    """`high` while the 95 % interval spans both 0 and 2·ln(1+δ); `low` once its half-width is under ln(1+δ)/2."""
+    """`high` while the 95 % interval spans both 0 and 2·ln(1+δ); `low` once its half-width is under
+    ln(1+δ)/2."""
     threshold = math.log1p(delta)
     if posterior.low < 0 and posterior.high > 2 * threshold:
         return Uncertainty.HIGH
@@ -47,14 +48,12 @@ def uncertainty_of(posterior: Posterior, delta: float) -> Uncertainty:
     return Uncertainty.MEDIUM
 
 
-def rule(
-    price: float, assessments: Sequence[Assessment], metric: str, previous: Verdict, policy: Policy
-) -> Ruling:
+def rule(price: float, assessments: Sequence[Assessment], previous: Verdict, policy: Policy) -> Ruling:
     """The verdict. Only qualifying results move it; inside the hysteresis band it stays what it was."""
     qualifying = [item for item in assessments if item.qualifying]
     if not qualifying:
         return Ruling(verdict=Verdict.OPEN, reason="no result meets every criterion")
-    if _disagree(qualifying, metric, policy):
+    if _disagree(qualifying, policy):
         return Ruling(
             verdict=Verdict.MIXED, reason="two qualifying results disagree in sign, each beyond its error"
         )
@@ -80,11 +79,12 @@ def rule(
     )
 
 
-def _disagree(qualifying: Sequence[Assessment], metric: str, policy: Policy) -> bool:
+def _disagree(qualifying: Sequence[Assessment], policy: Policy) -> bool:
+    """Whether two roots disagree: two statistics of one result are no disagreement."""
+    chosen = [item.contrast for item in select(qualifying)]
     signs = {
         math.copysign(1.0, c.measured_y)
-        for item in qualifying
-        for c in item.contrasts
-        if c.pooled and c.metric == metric and abs(c.measured_y) > policy.mixed_sigmas * c.measured_se
+        for c in chosen
+        if abs(c.measured_y) > policy.mixed_sigmas * c.measured_se
     }
     return len(signs) > 1

@@ -1,7 +1,9 @@
 """The published vocabulary of configuration names: what an arm may say about itself.
 
-Names are dotted. Unknown names are kept and reported, never dropped. Each known name belongs to a group, which says
-by which criterion a difference is judged: workload fields must match, system fields must match unless they are
+Names are dotted. Unknown names are kept and reported, never dropped. Each known name belongs to a group,
+which says
+by which criterion a difference is judged: workload fields must match, system fields must match unless they
+are
 the claim's factor.
 """
 
@@ -13,6 +15,8 @@ from enum import StrEnum
 from typing import Final
 
 from app.domain.claim import Level, Scalar
+from app.domain.errors import Refused
+from app.domain.scalars import same, stated
 
 
 class Group(StrEnum):
@@ -143,6 +147,7 @@ FIELDS: Final = {
             "Where the cost of quantizing activations is: none, in_time, excluded.",
         ),
         _field("quality.task", "evidence", "Task or text on which quality was measured."),
+        _field("quality.items", "evidence", "Items that quality was measured on."),
         _field(
             "check.reference",
             "evidence",
@@ -198,9 +203,16 @@ def required_fields(level: Level) -> tuple[str, ...]:
 
 
 def group_of(name: str) -> Group:
-    """The group of a name; unknown names count as system fields, so that a difference in one is never overlooked."""
+    """The group of a name; unknown names count as system fields, so that a difference in one is never
+    overlooked."""
     field = FIELDS.get(name)
     return field.group if field else Group.SYSTEM
+
+
+def _own_name(name: str) -> str:
+    plain = name.casefold().replace("-", "_")
+    found = ALSO.get(name) or ALSO.get(plain) or (plain if plain in FIELDS else name)
+    return name if name in FIELDS else found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,15 +225,28 @@ class ReadConfig:
 
 
 def read_config(raw: Mapping[str, Scalar]) -> ReadConfig:
-    """Bring a flat map to the vocabulary's names. A name given in both spellings keeps the vocabulary's own."""
+    """Bring a flat map to the vocabulary's names, whatever their case and hyphens.
+
+    Raises:
+        Refused: one field is given in two spellings that contradict each other.
+    """
     config: dict[str, Scalar] = {}
     renamed: dict[str, str] = {}
-    for name, value in raw.items():
-        own = ALSO.get(name, name)
+    for name, value in sorted(raw.items(), key=lambda item: (item[0] in FIELDS, item[0])):
+        own = _own_name(name)
         if own != name:
             renamed[name] = own
-            if own in raw:
-                continue
-        config[own] = value
+        told = config.get(own)
+        if stated(told) is not None and stated(value) is not None and not same(told, value):
+            raise Refused(
+                f"{own} is given twice, as {told} and as {value}.",
+                field=f"config.{name}",
+                value=value,
+                remedy="Give it once; these names mean the same.",
+                code="said-twice",
+            )
+        # The vocabulary's own spelling comes last and stands.
+        if stated(value) is not None or own not in config:
+            config[own] = value
     unknown = tuple(sorted(name for name in config if name not in FIELDS))
     return ReadConfig(config=dict(sorted(config.items())), renamed=renamed, unknown=unknown)

@@ -1,4 +1,7 @@
-"""The seed case, as data."""
+"""The seed case, as data: the page that the project began with, in the form that `assay cases import` reads.
+
+`docs/seed.md` says where each part of that page went, and what was added.
+"""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
 from app.domain.case import Grounding
@@ -25,7 +26,10 @@ from app.formats.case_file import ClaimIn, GroundingIn
 from app.formats.native import ArmIn, EvidenceIn, PublisherIn, ResultIn
 from app.store.codec import digest
 
-CLOCK_SKEW = timedelta(minutes=10)
+CLOCK_SKEW: Final = timedelta(minutes=10)
+
+ATTACHMENT: Final = "attachment"
+"""Format of a file that is kept and not read, such as the engine's log that shows what was in force."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +135,7 @@ def build_source(
     return Evidence(
         ref=ref,
         kind=EvidenceKind(document.kind),
-        root=root or _root(document.url, ref),
+        root=root or _root(_address(document.url, "url")) or ref,
         title=document.title,
         publisher=inherited or _publisher(document.publisher),
         occurred_at=when,
@@ -216,7 +220,7 @@ def build_result(document: ResultIn, claim: Claim, *, now: datetime, policy: Pol
         evidence=Evidence(
             ref=ref,
             kind=EvidenceKind.RESULT,
-            root=_root(document.source_url, ref),
+            root=_root(_address(document.source_url, "source_url")) or _root_of_files(baseline, treatment) or ref,
             title=document.title or _title(baseline, treatment, claim),
             publisher=_publisher(document.publisher),
             occurred_at=when,
@@ -275,14 +279,15 @@ def _arm(document: ArmIn, where: str, outer_format: str) -> tuple[Arm, list[RawF
         path = f"{where}.files[{index}]"
         data = _decoded(file.content_base64, path)
         wanted = file.format if file.format != "auto" or outer_format == "assay" else outer_format
-        try:
-            read = parse(data, name=file.name, format=wanted)
-        except Refused as error:
-            raise error.within(path) from error
-        parsed.append(read)
+        if wanted != ATTACHMENT:
+            try:
+                parsed.append(parse(data, name=file.name, format=wanted))
+            except Refused as error:
+                raise error.within(path) from error
+            wanted = parsed[-1].format
         raw.append(RawFile(sha256=hashlib.sha256(data).hexdigest(), name=file.name, data=data))
         attachments.append(
-            Attachment(name=file.name, format=read.format, sha256=raw[-1].sha256, size=len(data))
+            Attachment(name=file.name, format=wanted, sha256=raw[-1].sha256, size=len(data))
         )
     metrics = [
         Metric(name=item.name, unit=item.unit, values=tuple(item.values), statistic=item.statistic)
@@ -335,15 +340,38 @@ def _publisher(document: PublisherIn | None) -> Publisher | None:
         return None
     return Publisher(
         name=document.name,
-        url=document.url,
+        url=_address(document.url, "publisher.url"),
         relation=Relation(document.relation) if document.relation else None,
     )
 
 
-def _root(url: str | None, ref: str) -> str:
-    """Root of something that echoes nothing: its address without fragment, else its content."""
+def _address(url: str | None, field: str) -> str | None:
+    """An address that can be taken apart; some that look like one cannot."""
+    try:
+        urlsplit(url or "")
+    except ValueError as error:
+        raise Refused(
+            f"This is no web address: {error}.",
+            field=field,
+            value=url,
+            remedy="Give the address as a browser shows it.",
+            code="bad-url",
+        ) from error
+    return url
+
+
+def _root_of_files(*arms: Arm) -> str | None:
+    """The same raw files handed in under other words, or at another date, are one measurement told twice."""
+    files = [
+        sorted(file.sha256 for file in arm.attachments if file.format != ATTACHMENT) for arm in arms
+    ]
+    return digest(files) if any(files) else None
+
+
+def _root(url: str | None) -> str | None:
+    """Root of something published: its address without fragment."""
     if url is None:
-        return ref
+        return None
     parts = urlsplit(url)
     root = urlunsplit((parts.scheme.lower(), parts.netloc.lower(), parts.path.rstrip("/"), parts.query, ""))
     return root if len(root) <= 200 else digest(root)

@@ -13,6 +13,7 @@ from app.domain.errors import Conflict
 from app.services.intake import Answer, plain
 from app.store import ledger
 
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
     """An answer with its status: 201 new, 200 when it is the answer to something done before."""
@@ -45,12 +46,18 @@ def once(
     status = 201 if answer.new else 200
     body = plain(answer)
     if key is not None and not ledger.keep_answer(connection, actor, key, request_digest, status, body, now):
-        raise Conflict(
-            "Another request under this Idempotency-Key is being answered.",
-            remedy="Send it again.",
-            code="key-in-use",
-        )
+        return _answered_meanwhile(connection, actor, key, request_digest, answer)
     return Given(status=status, body=body)
+
+
+def _answered_meanwhile(
+    connection: Connection, actor: str, key: str, request_digest: str, answer: Answer
+) -> Given:
+    """Another request under the key came first: its answer, unless this one has done something else."""
+    kept = ledger.kept_answer(connection, actor, key)
+    if kept is None or kept.request_digest != request_digest or answer.new:
+        raise _reused()
+    return Given(status=200, body=kept.answer)
 
 
 def _reused() -> Conflict:

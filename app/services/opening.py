@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import Connection
 
@@ -20,6 +20,9 @@ from app.store import cases
 from app.store.cases import NewCase
 from app.store.codec import dump
 from app.store.log import CaseLog
+
+MAX_HOPS: Final = 20
+"""Longest chain of echoes within one file."""
 
 
 def open_case(connection: Connection, document: CaseIn, desk: Desk) -> dict[str, Any]:
@@ -101,6 +104,14 @@ def _evidence(documents: list[EvidenceIn], desk: Desk) -> tuple[Evidence, ...]:
 
     def resolve(key: int | str, field: str, seen: tuple[int, ...]) -> Evidence:
         index = key - 1 if isinstance(key, int) else names.get(key, -1)
+        if len(seen) > MAX_HOPS:
+            raise Refused(
+                f"Echoes and audits follow each other over more than {MAX_HOPS} items.",
+                field=field,
+                value=key,
+                remedy="Name the item that an echo goes back to in the end.",
+                code="too-many-hops",
+            )
         if not 0 <= index < len(documents) or index in seen:
             raise Refused(
                 f"{key!r} names no other item of the file.",

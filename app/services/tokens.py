@@ -9,11 +9,16 @@ from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
+from typing import Final
 
 from sqlalchemy import Connection
 
 from app.domain.errors import NotFound, Refused
 from app.store import ledger
+
+
+MAX_NAME: Final = 80
+"""A name stands in each entry's `actor`, together with the token's number."""
 
 
 class Scope(StrEnum):
@@ -55,6 +60,14 @@ def create_token(
             remedy="Give a time to come.",
             code="expired",
         )
+    if not 1 <= len(name) <= MAX_NAME or not name.isprintable() or not name.strip():
+        raise Refused(
+            f"A token's name is one line of 1 to {MAX_NAME} characters.",
+            field="name",
+            value=name,
+            remedy="Say in a few words what the token is for.",
+            code="bad-name",
+        )
     secret = f"assay_{secrets.token_urlsafe(32)}"
     ledger.add_token(connection, name, hash_token(secret), tuple(dict.fromkeys(scopes)), now, expires_at)
     return secret
@@ -82,7 +95,8 @@ def owner_token(connection: Connection, path: Path, now: datetime) -> str:
             return secret
     secret = create_token(connection, "owner", [Scope.ADMIN], now)
     path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_suffix(f".{os.getpid()}")
+    # A name of its own each time: one that a killed start left behind must not stop the next.
+    fresh = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
     with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
         file.write(f"{secret}\n")
     fresh.replace(path)

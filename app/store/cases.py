@@ -12,10 +12,10 @@ from sqlalchemy.exc import IntegrityError
 from app.domain.assess import Assessment
 from app.domain.case import AuditEntry, Case, Decision, Grounding, Outcome, State
 from app.domain.claim import Claim
+from app.domain.effects import Share
 from app.domain.errors import Conflict, NotFound
 from app.domain.evidence import Evidence
 from app.domain.policy import Policy
-from app.domain.synthesis import Share
 from app.domain.verdict import Uncertainty, Verdict
 from app.store.codec import dump, load
 from app.store.log import GENESIS, CaseLog

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError
 
 from app.domain.errors import Busy
+
+READS: Final[dict[str, dict[str, Any]]] = {
+    "postgresql": {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+}
+"""PostgreSQL would else show each statement another moment; SQLite shows one a transaction by itself."""
 
 
 def make_engine(url: str) -> Engine:
@@ -28,9 +33,11 @@ def make_engine(url: str) -> Engine:
 
 @contextmanager
 def reading(engine: Engine) -> Iterator[Connection]:
-    """A transaction that only reads."""
-    with _told(), engine.connect() as connection, connection.begin():
-        yield connection
+    """A transaction that only reads, all of it at one moment, whatever is written meanwhile."""
+    with _told(), engine.connect() as plain:
+        connection = plain.execution_options(**READS.get(plain.dialect.name, {}))
+        with connection.begin():
+            yield connection
 
 
 @contextmanager

@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from dataclasses import dataclass
-from datetime import datetime
+import math
+from datetime import UTC, datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, exists, false, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, literal, select, tuple_
 
 from app.domain.case import Grounding, State, Strength, Verb
 from app.domain.claim import Claim
@@ -19,6 +19,8 @@ from app.domain.route import Held, Route
 from app.domain.verdict import Uncertainty, Verdict
 from app.store.cases import latest_assessments, withdrawn
 from app.store.codec import load
+from app.store.narrow import CaseFilter as CaseFilter
+from app.store.narrow import narrowed
 from app.store.records import (
     AlertRecord,
     CaseRecord,
@@ -30,7 +32,6 @@ from app.store.records import (
     Page,
     PricePoint,
 )
-from app.store.search import matches, words_of
 from app.store.tables import (
     alerts,
     blobs,
@@ -38,7 +39,6 @@ from app.store.tables import (
     decisions,
     evidence,
     interpretations,
-    labels,
     policies,
     readings,
 )
@@ -49,18 +49,6 @@ SORTS: Final = {
     "title": (cases.c.title, False),
 }
 """Sort name to column and whether it descends."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseFilter:
-    """What the case list is narrowed to."""
-
-    state: str | None = None
-    verdict: str | None = None
-    tag: str | None = None
-    entity: str | None = None
-    q: str | None = None
-    min_price: float | None = None
 
 
 def write_cursor(*parts: Any) -> str:
@@ -80,7 +68,7 @@ def read_cursor(cursor: str, kinds: tuple[type, ...]) -> list[Any]:
         if len(parts) != len(kinds):
             raise ValueError(cursor)
         return [_read_part(part, kind) for part, kind in zip(parts, kinds, strict=True)]
-    except (ValueError, TypeError, RecursionError, binascii.Error) as error:
+    except (ValueError, TypeError, OverflowError, RecursionError, binascii.Error) as error:
         raise Refused(
             "This is not a cursor of this list.",
             field="cursor",
@@ -95,12 +83,16 @@ def _read_part(part: Any, kind: type[Any]) -> Any:
         moment = datetime.fromisoformat(part)
         if moment.tzinfo is None:
             raise ValueError(part)
-        return moment
+        return moment.astimezone(UTC)
     if kind is float and isinstance(part, int | float) and not isinstance(part, bool):
+        if not math.isfinite(part):
+            raise ValueError(part)
         return float(part)
     if isinstance(part, bool) or not isinstance(part, kind):
         raise ValueError(part)
-    if (isinstance(part, int) and abs(part) > 2**53) or (isinstance(part, str) and "\x00" in part):
+    if isinstance(part, int) and abs(part) > 2**53:
+        raise ValueError(part)
+    if isinstance(part, str) and "\x00" in part.encode().decode():
         raise ValueError(part)
     return part
 
@@ -110,44 +102,16 @@ def case_list(
 ) -> Page[CaseSummary]:
     """One page of cases, by keyset."""
     column, descending = SORTS[sort]
-    query = select(cases).where(*_conditions(connection, wanted))
+    query = select(cases).where(*narrowed(connection, wanted, sort))
     if cursor:
         kind = {"updated": datetime, "price": float, "title": str}[sort]
         value, last_id = read_cursor(cursor, (kind, int))
-        query = query.where(_after(column, value, cases.c.id, last_id, descending))
+        place, last = tuple_(column, cases.c.id), tuple_(literal(value, column.type), last_id)
+        query = query.where(place < last if descending else place > last)
     order = (column.desc(), cases.c.id.desc()) if descending else (column, cases.c.id)
     rows = connection.execute(query.order_by(*order).limit(limit + 1)).mappings().all()
     more = write_cursor(rows[limit - 1][column.name], rows[limit - 1]["id"]) if len(rows) > limit else None
     return Page(items=tuple(_summary(dict(row)) for row in rows[:limit]), next_cursor=more)
-
-
-def _after(
-    column: ColumnElement[Any], value: Any, tie: ColumnElement[Any], last: int, descending: bool
-) -> ColumnElement[bool]:
-    if descending:
-        return or_(column < value, and_(column == value, tie < last))
-    return or_(column > value, and_(column == value, tie > last))
-
-
-def _conditions(connection: Connection, wanted: CaseFilter) -> list[ColumnElement[bool]]:
-    found: list[ColumnElement[bool]] = []
-    if wanted.state is not None:
-        found.append(cases.c.state == wanted.state)
-    if wanted.verdict is not None:
-        found.append(cases.c.verdict == wanted.verdict)
-    if wanted.min_price is not None:
-        found.append(cases.c.price >= wanted.min_price)
-    found += [
-        _labelled(kind, value) for kind, value in (("tag", wanted.tag), ("entity", wanted.entity)) if value
-    ]
-    if wanted.q and wanted.q.strip():
-        hit = matches(connection, wanted.q) if words_of(wanted.q) else None
-        found.append(false() if hit is None else hit)
-    return found
-
-
-def _labelled(kind: str, value: str) -> ColumnElement[bool]:
-    return exists().where(labels.c.kind == kind, labels.c.value == value, labels.c.case_id == cases.c.id)
 
 
 def _summary(row: dict[str, Any]) -> CaseSummary:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, text
+from sqlalchemy import ColumnElement, Connection, Select, func, text
 from sqlalchemy.sql import column, literal_column, select, table
-
-from app.store.tables import cases
 
 WORD = re.compile(r"\w+", re.UNICODE)
 MAX_WORDS = 12
@@ -31,19 +30,15 @@ def index_case(connection: Connection, case_id: int, document: str) -> None:
     connection.execute(text(statement), {"id": case_id, "document": document.casefold()})
 
 
-def matches(connection: Connection, query: str) -> ColumnElement[bool] | None:
-    """Condition on `cases` for a search, every word a prefix; `None` when there is no word in it."""
+def hits(connection: Connection, query: str) -> Select[Any] | None:
+    """Ids of the cases that a search finds, every word a prefix; `None` when there is no word in it."""
     words = words_of(query)
     if not words:
         return None
     if connection.dialect.name == "sqlite":
         pattern = " ".join(f'"{word}"*' for word in words)
-        hit = text("SELECT rowid FROM case_search WHERE case_search MATCH :pattern").bindparams(
-            pattern=pattern
-        )
-        return cases.c.id.in_(hit.columns(column("rowid")).scalar_subquery())
+        found: ColumnElement[bool] = literal_column("case_search").op("MATCH")(pattern)
+        return select(literal_column("rowid")).select_from(_index).where(found)
     pattern = " & ".join(f"{word}:*" for word in words)
-    document: ColumnElement[bool] = literal_column("document").op("@@")(
-        literal_column("to_tsquery('simple', :pattern)").bindparams(pattern=pattern)
-    )
-    return cases.c.id.in_(select(_index.c.case_id).where(document))
+    found = literal_column("document").op("@@")(func.to_tsquery("simple", pattern))
+    return select(_index.c.case_id).where(found)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from urllib.parse import quote as url_quote
 from urllib.parse import urlencode
 
-from app.domain.case import Grounding, State
+from app.domain.case import Grounding, State, Verb
 from app.domain.claim import Claim, ClaimedEffect
 from app.domain.metrics import METRICS
 from app.domain.policy import Policy
@@ -21,20 +22,12 @@ from app.store.records import (
     PricePoint,
 )
 from app.web.answer import answer
-from app.web.contexts import (
-    CaseContext,
-    ClaimPart,
-    Command,
-    Concept,
-    GroundingPart,
-    ImportedPart,
-    Label,
-    Quoted,
-    Shell,
-)
+from app.web.contexts import CaseContext
 from app.web.forest import forest
 from app.web.history import interpretations, price_chart, trace
-from app.web.items import items, scalar, settling_table
+from app.web.items import items, settling_table
+from app.web.parts import ClaimPart, Command, Concept, GroundingPart, ImportedPart, Label, Quoted, Shell
+from app.web.rows import scalar
 from app.web.times import Dial
 from app.web.words import (
     HEATS,
@@ -78,6 +71,7 @@ def case_context(
     record = facts.record
     summary = record.summary
     older = facts.decisions.next_cursor
+    due_label, due = _horizon(facts, dial)
     return CaseContext(
         shell=shell,
         slug=summary.slug,
@@ -88,15 +82,15 @@ def case_context(
         verdict=VERDICTS[summary.verdict],
         price=f"{summary.price:.2f}",
         uncertainty=UNCERTAINTIES[summary.uncertainty],
-        heat=HEATS.get(summary.heat, HEATS[None]),
+        heat=HEATS[summary.heat],
         relevance=str(record.relevance),
         tags=labels("tag", summary.tags),
         entities=labels("entity", summary.entities),
         opened=dial.show(summary.opened_at),
         recorded=dial.show(record.recorded_at),
         material=dial.show(summary.last_material_at),
-        due=dial.show(summary.due_at),
-        waiting=summary.state is not State.EXPIRED,
+        due_label=due_label,
+        due=dial.show(due) if due else None,
         what=record.what,
         why=record.why,
         claim=claim_part(record.claim),
@@ -118,6 +112,17 @@ def case_context(
         older_trace=_older(wish, older),
         commands=_commands(summary.slug, base),
     )
+
+
+def _horizon(facts: CaseFacts, dial: Dial) -> tuple[str, datetime | None]:
+    summary = facts.record.summary
+    if summary.state is State.EXPIRED:
+        expiries = (item.at for item in facts.decisions.items if item.verb is Verb.EXPIRE)
+        return "Expired", next(expiries, summary.due_at)
+    living = (item.assessment for item in facts.evidence if item.withdrawn is None)
+    if any(judged is not None and judged.qualifying for judged in living):
+        return "Horizon", None
+    return "Horizon ends" if summary.due_at > dial.now else "Horizon ended", summary.due_at
 
 
 def labels(kind: str, texts: Sequence[str]) -> tuple[Label, ...]:
@@ -165,7 +170,7 @@ def _quoted(effect: ClaimedEffect) -> Quoted:
         level=str(effect.level),
         treatment=effect.treatment,
         baseline=effect.baseline or "",
-        where=", ".join(part for part in (effect.workload, effect.hardware) if part),
+        where="; ".join(part.rstrip(".") for part in (effect.workload, effect.hardware) if part),
         quote=effect.quote or "",
         source=effect.source or "",
         source_link=web_link(effect.source),
@@ -212,7 +217,7 @@ def _commands(slug: str, base: str) -> tuple[Command, ...]:
         Command(name="Decide everything again from the log", line=f"assay replay {slug}"),
         Command(
             name="Try a result, store nothing",
-            line=f"assay submit --case {slug} --arm baseline=before.json --arm treatment=after.json --dry-run",
+            line=f"assay submit --case {slug} --dry-run --arm baseline=A.json --arm treatment=B.json",
         ),
         Command(
             name="Send a native result",

@@ -1,7 +1,7 @@
 """Coordinates of the charts, as plain values. Nothing here knows SVG: templates draw.
 
-Horizontal places are percentages of the plot's width, so that a chart is as wide as its page without stretching its
-marks and words.
+Horizontal places are percentages of the plot's width, so that a chart is as wide as its page without
+stretching its marks and words.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _exp(value: float) -> float:
 
 
 def axis_over(effects: Sequence[Ratios], delta: float) -> LogAxis:
-    """An axis that shows every centre, no effect and the threshold; of intervals as much as does not crush the rest."""
+    """An axis over every centre, no effect and the threshold; of intervals what does not crush the rest."""
     centres = [clamp(effect.mid) for effect in effects]
     inner_low, inner_high = min([1.0, *centres]), max([1.0 + delta, *centres])
     reach = [clamp(value) for effect in effects for value in (effect.low, effect.high)]

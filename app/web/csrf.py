@@ -1,8 +1,8 @@
 """Forms are taken from our own pages only.
 
-Three independent checks: the browser's own word on where a request comes from (`Sec-Fetch-Site`, `Origin`), a host name
-that we answer to (so that a name pointed at this machine cannot pose as us), and a token in the form that equals the one
-in a `SameSite=Strict` cookie.
+Three independent checks: the browser's own word on where a request comes from (`Sec-Fetch-Site`, `Origin`),
+a host name that we answer to (so that a name pointed at this machine cannot pose as us), and a token in the
+form that equals the one in a `SameSite=Strict` cookie.
 """
 
 from __future__ import annotations

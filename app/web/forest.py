@@ -1,4 +1,4 @@
-"""The forest plot: every effect of a case on one axis, what was counted in ink, what was not in grey with its reason."""
+"""The forest plot: every effect of a case on one axis, counted in ink, others in grey with the reason."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from app.domain.assess import AssessedContrast, Assessment, select, synthesize
 from app.domain.claim import Claim
 from app.domain.contrast import Contrast
+from app.domain.effects import Effect
 from app.domain.metrics import METRICS, Family
 from app.domain.policy import Policy
-from app.domain.synthesis import Effect, Pooled, Posterior, pooled
+from app.domain.pooled import Pooled, pooled
+from app.domain.synthesis import Posterior
 from app.store.records import EvidenceRecord
 from app.web.charts import LogAxis, Ratios, Span, Tick, axis_over, span
-from app.web.words import percent, ratio, words
+from app.web.words import in_words, percent, ratio, words
 
 SMALL, BIG = 5.0, 13.0
 """Side of the smallest and of the biggest square, px: its area shows the weight."""
@@ -58,7 +60,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forest:
-    """The plot and the table that it stands in. `folded` counts contrasts on other metrics, shown with their evidence."""
+    """The plot and its table. `folded` counts contrasts on other metrics, shown with their evidence."""
 
     rows: tuple[ForestRow, ...]
     posterior: Summary
@@ -101,7 +103,7 @@ def forest(claim: Claim, records: Sequence[EvidenceRecord], policy: Policy) -> F
     return Forest(
         rows=_drawn(rows, axis, belief),
         posterior=Summary(
-            name="Posterior",
+            name="Posterior" if any(row.counted for row in rows) else "Prior alone",
             text=_text(posterior_ratios),
             span=span(axis, posterior_ratios),
             note="95 % credible interval",
@@ -140,7 +142,7 @@ def _rows(
 
 
 def on_claim(contrast: Contrast, claim: Claim) -> bool:
-    """Whether a contrast speaks of the claim's metric, or of speed at a lower level, from which it is projected."""
+    """Whether a contrast is on the claim's metric, or on speed at a lower level, which is projected."""
     if contrast.metric == claim.metric:
         return True
     spec = METRICS.get(contrast.metric)
@@ -179,11 +181,13 @@ def _drawn_row(row: _Row, axis: LogAxis, share: float) -> ForestRow:
 def _why_not(row: _Row) -> str:
     if row.judged.pooled:
         return "goes back to the same source as another row: counted once"
-    return row.judged.reason
+    return in_words(row.judged.reason)
 
 
 def _text(effect: Ratios) -> str:
-    return f"{ratio(effect.mid)} [{ratio(effect.low)[:-1]}, {ratio(effect.high)[:-1]}]"
+    places = 2 if effect.high - effect.low > 0.03 else 3
+    low, mid, high = (ratio(value, places) for value in (effect.low, effect.mid, effect.high))
+    return f"{mid} [{low[:-1]},\u00a0{high[:-1]}]"
 
 
 def _classical(rows: Sequence[_Row]) -> Pooled | None:

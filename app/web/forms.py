@@ -13,11 +13,13 @@ from pydantic import ValidationError
 
 from app.domain.claim import Level
 from app.domain.contrast import Role
-from app.domain.errors import AssayError, Conflict, NotFound, Refused, shorten
+from app.domain.errors import Refused
 from app.domain.evidence import Relation
 from app.formats.native import ResultIn
 from app.formats.strict_json import strict_json
-from app.web.contexts import Command, KeptFiles, Mistake, Option, Shell, SubmitContext
+from app.web.contexts import SubmitContext
+from app.web.mistakes import invalid, mistake_of
+from app.web.parts import Command, KeptFiles, Mistake, Option, Shell
 
 TEXTS: Final = (
     "case",
@@ -31,16 +33,6 @@ TEXTS: Final = (
     "document",
 )
 """Controls that hold text, in the order of the form."""
-
-CONTROLS: Final = (
-    ("case", "case"),
-    ("level", "level"),
-    ("publisher.relation", "relation"),
-    ("publisher", "publisher"),
-    ("source_url", "source_url"),
-    ("command", "command"),
-)
-"""Where a field of the document stands in the form, the longest prefix first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +83,7 @@ def read_document(body: Any, *, pasted: bool) -> Read:
         return Read(document=ResultIn.model_validate(body), mistakes=())
     except ValidationError as error:
         found = tuple(
-            _invalid(entry, pasted) for entry in error.errors(include_url=False, include_context=False)
+            invalid(entry, pasted) for entry in error.errors(include_url=False, include_context=False)
         )
         return Read(document=None, mistakes=found)
 
@@ -138,7 +130,7 @@ def _arm(filled: Filled, role: Role) -> dict[str, Any]:
         raise Refused(
             f"The {role} has no result file.",
             field=f"arms[{_index(role)}].files",
-            remedy="Choose the files that the load generator wrote, one a repeat; or paste a native result below.",
+            remedy="Choose the load generator's files, one a repeat; or paste a native result below.",
             code="no-files",
         )
     return {"role": str(role), "config": _config(filled, role), "files": files}
@@ -170,66 +162,6 @@ def _config(filled: Filled, role: Role) -> dict[str, Any]:
             code="not-a-map",
         )
     return config
-
-
-def _invalid(entry: Any, pasted: bool) -> Mistake:
-    path = ""
-    for part in entry["loc"]:
-        path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else str(part)
-    message = str(entry["msg"]).removeprefix("Value error, ")
-    given = entry.get("input")
-    missing = entry["type"] == "missing"
-    return Mistake(
-        control=control_of(path, pasted=pasted),
-        field=path,
-        detail=f"{message[:1].upper()}{message[1:]}.",
-        value="" if missing or isinstance(given, dict | list) or given == "" else shorten(given) or "",
-        remedy=REMEDIES.get(control_of(path, pasted=False), "Correct it and look at the preview again."),
-    )
-
-
-REMEDIES: Final = {
-    "case": "Give the short name of a case, as it stands in the case's address.",
-    "source_url": "Give an address that begins with http:// or https://, or leave it empty.",
-    "level": f"Choose one of {', '.join(Level)}.",
-}
-
-
-def mistake_of(error: AssayError, *, pasted: bool) -> Mistake:
-    """A refusal as the form shows it."""
-    if isinstance(error, Refused):
-        return Mistake(
-            control=control_of(error.field, pasted=pasted),
-            field=error.field,
-            detail=error.detail,
-            value=error.value or "",
-            remedy=error.remedy,
-        )
-    if isinstance(error, NotFound):
-        field_name = error.what if error.what == "case" else ""
-        return Mistake(
-            control=control_of(field_name, pasted=pasted),
-            field=field_name,
-            detail=str(error),
-            value=error.key,
-            remedy="Choose one of the cases that are offered, or open the case first.",
-        )
-    remedy = error.remedy if isinstance(error, Conflict) else "Look at the preview again."
-    return Mistake(control="form", field="", detail=str(error), value="", remedy=remedy)
-
-
-def control_of(path: str, *, pasted: bool) -> str:
-    """The control beside which a mistake at `path` is shown; "form" where it belongs to none."""
-    if pasted:
-        return "document"
-    for index, role in enumerate((Role.BASELINE, Role.TREATMENT)):
-        for prefix in (f"arms[{index}]", f"arms[{role}]"):
-            if path.startswith(prefix):
-                return f"{role}_config" if path[len(prefix) :].startswith(".config") else f"{role}_files"
-    for prefix, control in CONTROLS:
-        if path == prefix or path.startswith((f"{prefix}.", f"{prefix}[")):
-            return control
-    return "document" if path == "document" else "form"
 
 
 def pack(document: ResultIn) -> str:

@@ -93,13 +93,14 @@ def price_chart(
 
 
 def _ticks(axis: TimeAxis, dial: Dial) -> tuple[Tick, ...]:
-    hours = (axis.end - axis.start).total_seconds() / 3600
+    """A few times; with the hour where days alone would repeat."""
+    hourly = (axis.end - axis.start).total_seconds() < 4 * 86400
     found: list[Tick] = []
-    for moment in axis.moments():
+    for moment in axis.moments(3 if hourly else 4):
         shown = dial.show(moment)
-        label = shown.minute.split(", ")[1] if hours < 36 else " ".join(shown.day.split()[:2])
-        if not found or found[-1].label != label:
-            found.append(Tick(at=axis.place(moment), label=label))
+        day = " ".join(shown.day.split()[:2])
+        label = f"{day} {shown.minute.split(', ')[1]}" if hourly else day
+        found.append(Tick(at=axis.place(moment), label=label))
     return tuple(found)
 
 
@@ -109,10 +110,10 @@ def _pins(
     groups: list[list[DecisionRecord]] = []
     for item in pinned:
         place = axis.place(item.at)
-        if groups and groups[-1][0].imported is item.imported:
-            if place - axis.place(groups[-1][0].at) < APART:
-                groups[-1].append(item)
-                continue
+        near = groups and place - axis.place(groups[-1][0].at) < APART
+        if near and groups[-1][0].imported is item.imported:
+            groups[-1].append(item)
+            continue
         groups.append([item])
     pins: list[Pin] = []
     labelled = -LABEL_APART
@@ -138,7 +139,7 @@ def _pin(
         number=last.number,
         count=len(group),
         title=f"{told}{imported}, {dial.show(last.at).exact}",
-        label=(told if len(verbs) < 3 else f"{len(group)} decisions") if labelled else "",
+        label=(told if len(verbs) < 4 else f"{len(group)} decisions") if labelled else "",
         anchor="start" if place < 75 else "end",
         imported=last.imported,
     )
@@ -196,7 +197,7 @@ class TraceEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """The decision trace under its filter. `older` continues it, `hidden` counts what the filter leaves out."""
+    """The decision trace. `older` continues it, `hidden` counts what the filter leaves out."""
 
     entries: tuple[TraceEntry, ...]
     verbs: tuple[str, ...]

@@ -3,33 +3,22 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from app.domain.policy import Policy
+from app.web import submit_pages
+from app.web.alert_list import ALERTS_ON_A_PAGE, alerts_context, read_alert_wishes
+from app.web.case_list import CASES_ON_A_PAGE, cases_context, read_case_wishes
 from app.web.case_page import CaseFacts, CaseWish, case_context
 from app.web.contexts import ErrorContext
-from app.web.list_pages import (
-    ALERTS_ON_A_PAGE,
-    CASES_ON_A_PAGE,
-    alerts_context,
-    cases_context,
-    read_alert_wishes,
-    read_case_wishes,
-)
-from app.web.reading import Owner, Reading, owner, policy, present, reading
+from app.web.reading import For, InForce, Now, Owner, Shelf, base_of
 from app.web.render import render, shell
 from app.web.times import Dial
 
 router = APIRouter(include_in_schema=False)
-
-Shelf = Annotated[Reading, Depends(reading)]
-For = Annotated[Owner, Depends(owner)]
-Now = Annotated[datetime, Depends(present)]
-InForce = Annotated[Policy, Depends(policy)]
+router.include_router(submit_pages.router)
 
 
 @router.get("/")
@@ -87,14 +76,8 @@ def alerts_page(request: Request, shelf: Shelf, whom: For, now: Now) -> Response
     wishes = read_alert_wishes(request.query_params, whom.zone)
     found = shelf.alerts(route=wishes.route, since=wishes.since, cursor=wishes.cursor, limit=ALERTS_ON_A_PAGE)
     dial = Dial(zone=whom.zone, now=now)
-    return render(
-        alerts_context(found, wishes, shell("Alerts", "alerts", dial, whom), dial, base_of(request))
-    )
-
-
-def base_of(request: Request) -> str:
-    """The server's address as this browser knows it, without a slash at its end."""
-    return str(request.base_url).rstrip("/")
+    around = shell("Alerts", "alerts", dial, whom)
+    return render(alerts_context(found, wishes, around, dial, base_of(request)))
 
 
 def error_page(

@@ -8,21 +8,35 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.domain.claim import Level
-from app.domain.contrast import Contrast
+from app.domain.contrast import Arm, Contrast
 from app.domain.criteria import CriterionResult
 from app.domain.errors import Refused
 from app.domain.evidence import Criterion, Status
 from app.domain.route import Route
+from app.domain.vocabulary import read_config
 from app.formats import detect
 from app.formats.native import ArmIn, FileIn, ResultIn
-from app.web.contexts import Move, PreviewArm, PreviewContext, Shell
+from app.web.contexts import PreviewContext
 from app.web.forms import pack
-from app.web.items import VALIDITY, ContrastRow, ValidityRow, contrast_row, criterion_row, scalar
+from app.web.parts import Move, PreviewArm, Shell
+from app.web.rows import (
+    VALIDITY,
+    ContrastRow,
+    ValidityRow,
+    config_rows,
+    contrast_row,
+    contrast_table,
+    criterion_row,
+)
 from app.web.words import ROUTES, words
 
 
-def preview_context(document: ResultIn, answer: Mapping[str, Any], csrf: str, shell: Shell) -> PreviewContext:
-    """The preview of a document, given the answer to its validation."""
+def preview_context(
+    document: ResultIn, answer: Mapping[str, Any], factor: tuple[str, ...], csrf: str, shell: Shell
+) -> PreviewContext:
+    """The preview of a document, given the answer to its validation and the factor of its case's claim."""
+    declared = [Arm(role=arm.role, config=read_config(arm.config).config) for arm in document.arms]
+    differs, same = config_rows(declared, factor)
     return PreviewContext(
         shell=shell,
         csrf=csrf,
@@ -32,7 +46,10 @@ def preview_context(document: ResultIn, answer: Mapping[str, Any], csrf: str, sh
         duplicate=answer["evidence"] if answer["duplicate"] else None,
         qualifying=answer["qualifying"],
         arms=tuple(_arm(arm) for arm in document.arms),
-        contrasts=tuple(_contrast(entry) for entry in answer["contrasts"]),
+        factor=factor,
+        differs=differs,
+        same=same,
+        contrasts=contrast_table([_contrast(entry) for entry in answer["contrasts"]]),
         criteria=tuple(criterion_row(_criterion(entry)) for entry in answer["criteria"]),
         validity=tuple(
             ValidityRow(arm=entry["arm"], mark=VALIDITY[entry["valid"]], reasons=tuple(entry["reasons"]))
@@ -61,7 +78,6 @@ def _arm(arm: ArmIn) -> PreviewArm:
     return PreviewArm(
         role=str(arm.role),
         files=tuple((file.name, _recognised(file)) for file in arm.files),
-        config=tuple((name, scalar(value)) for name, value in sorted(arm.config.items())),
     )
 
 

@@ -1,7 +1,7 @@
 """The seam between pages and services: what pages read, what they write, and who must provide it.
 
-Each function below is a FastAPI dependency that the composition root replaces through `app.dependency_overrides`.
-Until it does, asking for one is a mistake in the wiring and says so.
+Each function below is a FastAPI dependency that the composition root replaces through
+`app.dependency_overrides`. Until it does, asking for one is a mistake in the wiring and says so.
 """
 
 from __future__ import annotations
@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
+
+from fastapi import Depends
+from starlette.requests import Request
 
 from app.domain.policy import Policy
 from app.formats.native import ResultIn
@@ -65,7 +68,10 @@ class Reading(Protocol):
 
 
 class Writing(Protocol):
-    """What pages write. Both answer as the public contract says; both may raise `Refused`, `NotFound`, `Conflict`."""
+    """What pages write.
+
+    Both answer as the public contract says; both may raise `Refused`, `NotFound` and `Conflict`.
+    """
 
     def validate(self, document: ResultIn) -> Mapping[str, Any]:
         """The answer that `submit` would give; nothing is stored."""
@@ -110,3 +116,16 @@ def policy() -> Policy:
 def page_hosts() -> frozenset[str]:
     """Host names, without port, under which forms are taken."""
     raise NotImplementedError("page_hosts() has no provider")
+
+
+def base_of(request: Request) -> str:
+    """The server's address as this browser knows it, without a slash at its end."""
+    return str(request.base_url).rstrip("/")
+
+
+Shelf = Annotated[Reading, Depends(reading)]
+Writer = Annotated[Writing, Depends(writing)]
+For = Annotated[Owner, Depends(owner)]
+Now = Annotated[datetime, Depends(present)]
+InForce = Annotated[Policy, Depends(policy)]
+Hosts = Annotated[frozenset[str], Depends(page_hosts)]

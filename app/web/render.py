@@ -1,4 +1,4 @@
-"""From a context to a page: autoescaped templates that refuse undefined names, and headers that refuse scripts."""
+"""From a context to a page: autoescaped templates, undefined names refused, foreign scripts too."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse
 
-from app.web.contexts import PageContext, Shell
+from app.web.contexts import PageContext
+from app.web.parts import Shell
 from app.web.reading import Owner
 from app.web.times import Dial
 
@@ -26,7 +27,7 @@ HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "private, no-cache",
 }
-"""Sent with every page. `same-origin` rather than no referrer, because a browser without one sends `Origin: null`."""
+"""Sent with every page. `same-origin`, because a browser told to send no referrer sends `Origin: null`."""
 
 
 @lru_cache(maxsize=1)
@@ -45,7 +46,7 @@ def environment() -> Environment:
 def assets() -> str:
     """Digest over the static files."""
     found = hashlib.sha256()
-    for path in sorted(STATIC.iterdir()):
+    for path in sorted(path for path in STATIC.iterdir() if path.is_file()):
         found.update(path.name.encode() + path.read_bytes())
     return found.hexdigest()[:10]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Final
@@ -17,11 +18,11 @@ from app.domain.contrast import Role
 from app.domain.errors import AssayError, Conflict, NotFound, Refused
 from app.formats.native import ResultIn
 from app.web import csrf
-from app.web.contexts import Mistake
-from app.web.forms import TEXTS, Filled, Read, Upload, mistake_of, read_draft, read_form, submit_context
-from app.web.pages import For, Now, Shelf, base_of
+from app.web.forms import TEXTS, Filled, Read, Upload, read_draft, read_form, submit_context
+from app.web.mistakes import mistake_of
+from app.web.parts import Mistake
 from app.web.preview import preview_context
-from app.web.reading import Owner, Reading, Writing, page_hosts, writing
+from app.web.reading import For, Hosts, Now, Owner, Reading, Shelf, Writer, Writing, base_of
 from app.web.render import render, shell
 from app.web.times import Dial
 
@@ -36,13 +37,12 @@ MAX_TEXT: Final = 64 * 1024 * 1024
 """Limits of one form; the whole body is bounded before it comes here."""
 
 
-async def posted(request: Request) -> FormData:
-    """The form as it was sent."""
-    return await request.form(max_files=MAX_FILES, max_fields=MAX_FIELDS, max_part_size=MAX_TEXT)
+async def posted(request: Request) -> AsyncIterator[FormData]:
+    """The form as it was sent; its temporary files are closed afterwards."""
+    async with request.form(max_files=MAX_FILES, max_fields=MAX_FIELDS, max_part_size=MAX_TEXT) as form:
+        yield form
 
 
-Desk = Annotated[Writing, Depends(writing)]
-Hosts = Annotated[frozenset[str], Depends(page_hosts)]
 Posted = Annotated[FormData, Depends(posted)]
 
 
@@ -100,7 +100,7 @@ def submit_page(request: Request, shelf: Shelf, whom: For, now: Now) -> Response
 
 @router.post("/submit")
 def submit_form(
-    request: Request, form: Posted, shelf: Shelf, desk: Desk, hosts: Hosts, whom: For, now: Now
+    request: Request, form: Posted, shelf: Shelf, desk: Writer, hosts: Hosts, whom: For, now: Now
 ) -> Response:
     """A preview of what the form holds, or, from the preview, its sending."""
     foreign = csrf.why_foreign(request, _text(form, csrf.FIELD), hosts)
@@ -123,7 +123,8 @@ def _preview(visit: Visit, desk: Writing, filled: Filled, document: ResultIn) ->
         return visit.form(filled, (mistake_of(error, pasted=filled.pasted),), 422)
     token = csrf.token_of(visit.request)
     around = shell("Preview of a result", "submit", visit.dial, visit.whom)
-    return visit.with_token(render(preview_context(document, answer, token, around)), token)
+    factor = visit.shelf.case(document.case).claim.factor
+    return visit.with_token(render(preview_context(document, answer, factor, token, around)), token)
 
 
 def _send(visit: Visit, desk: Writing, read: Read) -> Response:

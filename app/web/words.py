@@ -1,4 +1,4 @@
-"""Words, shapes and numbers as pages show them. A mark's shape and word carry its meaning; its colour only helps."""
+"""Words, shapes and numbers as pages show them. Word and shape carry a mark's meaning; colour only helps."""
 
 from __future__ import annotations
 
@@ -90,12 +90,30 @@ CRITERIA: Final = {
     Criterion.REPRODUCIBLE: "Reproducible",
 }
 
+MET_WHEN: Final = {
+    Criterion.INDEPENDENT: "who publishes it neither makes the claim, nor is paid by or repeats who does",
+    Criterion.END_TO_END: "it is measured at the settling level or above",
+    Criterion.WORKLOAD_MATCHED: "both arms share model, request mix, hardware, engine and version",
+    Criterion.FACTOR_ISOLATED: "the arms differ in the claim's factor and in nothing else",
+    Criterion.QUALITY_RETAINED: "quality is reported for both arms and its loss is inside the tolerance",
+    Criterion.QUANTIZATION_COUNTED: "the cost of quantization is inside the measured time, or given",
+    Criterion.MEASURED_SOUNDLY: "its runs are valid, repeated, and their spread is given",
+    Criterion.REPRODUCIBLE: "raw output, exact command and software versions are attached",
+}
+"""What each criterion asks for."""
+
 PREFIXES: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"))
 
 
 def words(name: str) -> str:
     """A name of the vocabulary as words: `output_throughput` is "output throughput"."""
     return name.replace("_", " ")
+
+
+def in_words(reason: str) -> str:
+    """A reason that begins with the name of a criterion, with that name as words."""
+    first, space, rest = reason.partition(" ")
+    return f"{words(first)}{space}{rest}" if first in list(Criterion) else reason
 
 
 def quantity(value: float, unit: str) -> str:
@@ -124,12 +142,12 @@ def digits(value: float) -> str:
     return f"{value:,.{places}f}".replace(",", "\u202f")
 
 
-def ratio(value: float) -> str:
+def ratio(value: float, places: int = 2) -> str:
     """A ratio of treatment over baseline: 1.34×, with enough digits to be read at both ends."""
     if not math.isfinite(value):
         raise ValueError(f"{value} is no ratio that a page can show")
     if 0.01 <= value < 100:
-        return f"{value:.2f}×"
+        return f"{value:.{places}f}×"
     return f"{value:.2e}×" if not 1e-4 <= value < 1e6 else f"{value:,.4g}×"
 
 
@@ -148,6 +166,11 @@ def size_of(count: int) -> str:
     if count < 1000:
         return f"{count} B"
     return f"{count / 1e3:.1f} kB" if count < 1e6 else f"{count / 1e6:.1f} MB"
+
+
+def unbroken(text: str) -> str:
+    """A date or quantity that no line may break."""
+    return text.replace(" ", "\u00a0")
 
 
 def web_link(text: str | None) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,12 @@ import pytest
 from scipy.integrate import dblquad
 from scipy.special import ndtr
 
-from app.domain import synthesis
-from app.domain.synthesis import Effect, Method, Prior, Share, pooled, posterior, project
+from app.domain.effects import MIN_SHARE, Effect, Share, project
+from app.domain.mixture import Prior, Table, log_exceedance
+from app.domain.pooled import Method, pooled
+from app.domain.synthesis import posterior
 
+CUT = math.log(1.1)
 GOLDEN = Path(__file__).parent.parent / "golden" / "meta_analysis"
 Row = list[float]
 
@@ -142,8 +146,8 @@ def ratio(value: float, se: float) -> Effect:
 
 def _plain(effects: list[Effect], cut: float, prior: Prior, fineness: int = 1) -> float:
     """The plain posterior probability, before the envelope."""
-    table = synthesis._Table(se=np.array([e.se for e in effects]), cut=cut, prior=prior, fineness=fineness)
-    return float(np.exp(synthesis._log_exceedance(table, np.array([[e.y for e in effects]])))[0])
+    table = Table(se=np.array([e.se for e in effects]), cut=cut, prior=prior, fineness=fineness)
+    return float(np.exp(log_exceedance(table, np.array([[e.y for e in effects]])))[0])
 
 
 @pytest.mark.parametrize(
@@ -208,22 +212,66 @@ def test_interval_holds_95_percent() -> None:
     assert _plain(effects, got.high, Prior()) == pytest.approx(0.025, abs=1e-8)
 
 
-def test_an_outlier_upwards_does_not_lower_the_price() -> None:
+AGREEING = [
+    [(1.05, 0.02)] * 4,
+    [(1.00, 0.02)] * 10,
+    [(1.30, 0.03)] * 4,
+    [(1.00, 0.03), (1.30, 0.03)],
+    [(1.00, 0.02)],
+]
+
+
+@pytest.mark.parametrize("table", AGREEING, ids=str)
+def test_price_of_ordinary_evidence_is_the_plain_probability(table: list[tuple[float, float]]) -> None:
+    effects = [ratio(*row) for row in table]
+    assert posterior(effects, delta=0.1).price == pytest.approx(_plain(effects, CUT, Prior()), rel=1e-4)
+
+
+def test_figures_of_ordinary_evidence() -> None:
+    """So that a change of the model itself shows."""
+    prices = [posterior([ratio(*row) for row in table], delta=0.1).price for table in AGREEING]
+    assert prices == pytest.approx([0.0065026, 2.44834e-9, 0.9997743, 0.592395, 0.0947548], rel=1e-4)
+
+
+def test_a_result_too_good_to_help_does_not_lower_the_price() -> None:
     three = [ratio(1.3, 0.03)] * 3
     level, outlier = ([*three, ratio(r, 0.03)] for r in (1.3, 3.0))
-    assert _plain(outlier, math.log(1.1), Prior()) == pytest.approx(
-        0.98515, abs=5e-5
-    )  # why an envelope is needed
-    assert (
-        posterior(outlier, delta=0.1).price
-        >= posterior(level, delta=0.1).price
-        == pytest.approx(0.99977, abs=5e-6)
-    )
+    assert _plain(outlier, CUT, Prior()) == pytest.approx(0.98515, abs=5e-5)  # why an envelope is needed
+    before, after = (posterior(effects, delta=0.1).price for effects in (level, outlier))
+    assert before == pytest.approx(0.999774, abs=2e-6)
+    assert after == pytest.approx(0.999783, abs=2e-6)
+
+
+def test_a_result_too_bad_to_hurt_does_not_raise_the_price() -> None:
+    three = [ratio(1.05, 0.02)] * 3
+    level, outlier = ([*three, ratio(r, 0.02)] for r in (1.05, 0.3))
+    assert _plain(outlier, CUT, Prior()) == pytest.approx(0.020156, rel=1e-4)
+    before, after = (posterior(effects, delta=0.1).price for effects in (level, outlier))
+    assert before == pytest.approx(0.0065026, rel=1e-4)
+    assert after == pytest.approx(0.0058349, rel=1e-4)  # the fourth at about 1.03 hurts most
 
 
 def test_price_does_not_rise_as_a_bad_result_gets_worse() -> None:
-    prices = [posterior([ratio(r, 0.03)], delta=0.1).price for r in (0.01, 0.1, 0.5, 0.8, 1.0)]
-    assert prices == sorted(prices)
+    effects = [[ratio(r, 0.03)] for r in (0.01, 0.1, 0.3, 0.5, 0.8, 1.0)]
+    prices = [posterior(table, delta=0.1).price for table in effects]
+    assert all(worse <= better * (1 + 1e-5) for worse, better in pairwise(prices))
+    assert _plain(effects[0], CUT, Prior()) > 1.5 * _plain(effects[2], CUT, Prior())
+    assert prices[0] == pytest.approx(prices[2], rel=1e-4) == pytest.approx(0.00096918, rel=1e-4)
+
+
+def test_price_keeps_its_relative_precision_when_it_is_small() -> None:
+    """Against a direct search over the one effect that is lowered; 1 - (1 - p) would have 4 digits left."""
+    steady = [ratio(0.98, 0.01)] * 5
+    lifted = [_plain([*steady, Effect(y=y, se=0.02)], CUT, Prior()) for y in np.linspace(-0.3, 0.2, 2001)]
+    price = posterior([*steady, Effect(y=-0.3, se=0.02)], delta=0.1).price
+    assert 1e-12 < price < 1e-6
+    assert price == pytest.approx(min(lifted), rel=1e-3)
+
+
+@pytest.mark.parametrize("value", [1.0, 1.1, 1.3, 2.0])
+def test_price_of_many_agreeing_effects_is_a_probability(value: float) -> None:
+    for count in (10, 30, 60):
+        assert 0 <= posterior([ratio(value, 0.03)] * count, delta=0.1).price <= 1
 
 
 @pytest.mark.parametrize("field", ["y", "se"])
@@ -243,6 +291,20 @@ def test_effect_refuses_a_standard_error_that_is_not_positive(se: float) -> None
 def test_share_outside_zero_to_one_is_refused(bad: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=r"^(low|high) "):
         Share(**bad)
+
+
+@pytest.mark.parametrize("high", [0.0, 1e-300])
+def test_share_of_nothing_is_refused(high: float) -> None:
+    with pytest.raises(ValueError, match=r"^high must be at least 1e-06"):
+        Share(low=0, high=high)
+    with pytest.raises(ValueError, match=r"^high must be at least 1e-06"):
+        Share.measured(high, 0.0)
+
+
+def test_projection_onto_the_smallest_share() -> None:
+    got = project(ratio(2, 0.03), Share(low=0, high=MIN_SHARE))
+    assert 0 < got.y < 1e-6
+    assert 0 < got.se < 1e-6
 
 
 @pytest.mark.parametrize(

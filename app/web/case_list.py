@@ -1,38 +1,25 @@
-"""The contexts of the two lists, cases and alerts, and the reading of their addresses."""
+"""The case list: its address read, its context made."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, time
 from enum import StrEnum
 from typing import Final
 from urllib.parse import urlencode
-from zoneinfo import ZoneInfo
 
 from app.domain.case import State
-from app.domain.route import Route
 from app.domain.verdict import Verdict
-from app.store.records import AlertRecord, CaseSummary, Page
+from app.store.records import CaseSummary, Page
 from app.web.case_page import labels
 from app.web.charts import sparkline
-from app.web.contexts import (
-    AlertLine,
-    AlertsContext,
-    CaseLine,
-    CasesContext,
-    Chip,
-    Command,
-    Mistake,
-    Option,
-    Shell,
-)
+from app.web.contexts import CasesContext
+from app.web.parts import CaseLine, Chip, Mistake, Option, Shell
 from app.web.times import Dial
-from app.web.words import HEATS, ROUTES, STATES, UNCERTAINTIES, VERDICTS
+from app.web.words import HEATS, STATES, UNCERTAINTIES, VERDICTS
 
 SORTS: Final = {"updated": "last change", "price": "price, highest first", "title": "title"}
 CASES_ON_A_PAGE: Final = 50
-ALERTS_ON_A_PAGE: Final = 50
 LONGEST: Final = 300
 """Characters of a filter that are looked at."""
 
@@ -71,28 +58,30 @@ class CaseWishes:
 def read_case_wishes(query: Mapping[str, str]) -> CaseWishes:
     """The filter that an address asks for."""
     mistakes: list[Mistake] = []
-    text = _text(query, "min_price")
+    text = text_of(query, "min_price")
     return CaseWishes(
-        state=_choice(query, "state", State, mistakes),
-        verdict=_choice(query, "verdict", Verdict, mistakes),
-        tag=_text(query, "tag") or None,
-        entity=_text(query, "entity") or None,
-        q=_text(query, "q") or None,
+        state=choice_of(query, "state", State, mistakes),
+        verdict=choice_of(query, "verdict", Verdict, mistakes),
+        tag=text_of(query, "tag") or None,
+        entity=text_of(query, "entity") or None,
+        q=text_of(query, "q") or None,
         min_price=_price(text, mistakes),
         min_price_text=text,
         sort=_sort(query, mistakes),
-        cursor=_text(query, "cursor") or None,
+        cursor=text_of(query, "cursor") or None,
         mistakes=tuple(mistakes),
     )
 
 
-def _text(query: Mapping[str, str], name: str) -> str:
+def text_of(query: Mapping[str, str], name: str) -> str:
     value = query.get(name, "").replace("\x00", "").strip()
     return value if name == "cursor" else value[:LONGEST]
 
 
-def _choice(query: Mapping[str, str], name: str, among: type[StrEnum], mistakes: list[Mistake]) -> str | None:
-    value = _text(query, name)
+def choice_of(
+    query: Mapping[str, str], name: str, among: type[StrEnum], mistakes: list[Mistake]
+) -> str | None:
+    value = text_of(query, name)
     if not value:
         return None
     if value in list(among):
@@ -131,7 +120,7 @@ def _price(text: str, mistakes: list[Mistake]) -> float | None:
 
 
 def _sort(query: Mapping[str, str], mistakes: list[Mistake]) -> str:
-    value = _text(query, "sort") or "updated"
+    value = text_of(query, "sort") or "updated"
     if value in SORTS:
         return value
     mistakes.append(
@@ -201,101 +190,11 @@ def _line(case: CaseSummary, dial: Dial) -> CaseLine:
         verdict=VERDICTS[case.verdict],
         price=f"{case.price:.2f}",
         uncertainty=UNCERTAINTIES[case.uncertainty],
-        heat=HEATS.get(case.heat, HEATS[None]),
+        heat=HEATS[case.heat],
         spark=sparkline(case.prices),
         tags=labels("tag", case.tags),
         evidence="no evidence" if not count else f"{count} item{'s' if count > 1 else ''} of evidence",
         updated=dial.show(case.updated_at),
         due=dial.show(case.due_at),
         waiting=case.state is not State.EXPIRED and case.verdict is Verdict.OPEN,
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlertWishes:
-    """The alert list's address, read."""
-
-    route: str | None = None
-    since: datetime | None = None
-    since_text: str = ""
-    cursor: str | None = None
-    mistakes: tuple[Mistake, ...] = ()
-
-    def address(self, *, cursor: str | None = None) -> str:
-        """An address of the list with the same filter."""
-        wanted = {"route": self.route, "since": self.since_text if self.since else None, "cursor": cursor}
-        query = urlencode({name: value for name, value in wanted.items() if value})
-        return f"/alerts?{query}" if query else "/alerts"
-
-
-def read_alert_wishes(query: Mapping[str, str], zone: str) -> AlertWishes:
-    """The filter that an address asks for. `since` is a day in the owner's zone."""
-    mistakes: list[Mistake] = []
-    text = _text(query, "since")
-    return AlertWishes(
-        route=_choice(query, "route", Route, mistakes),
-        since=_day(text, zone, mistakes),
-        since_text=text,
-        cursor=_text(query, "cursor") or None,
-        mistakes=tuple(mistakes),
-    )
-
-
-def _day(text: str, zone: str, mistakes: list[Mistake]) -> datetime | None:
-    if not text:
-        return None
-    try:
-        day = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=ZoneInfo(zone)).date()
-        if not 1990 <= day.year <= 2200:
-            raise ValueError(text)
-    except ValueError:
-        mistakes.append(
-            Mistake(
-                control="since",
-                field="since",
-                detail="This is no day between 1990 and 2200; the list is not narrowed by it.",
-                value=text[:40],
-                remedy="Give a day such as 2026-08-13.",
-            )
-        )
-        return None
-    return datetime.combine(day, time(0), tzinfo=ZoneInfo(zone))
-
-
-def alerts_context(
-    page: Page[AlertRecord], wishes: AlertWishes, shell: Shell, dial: Dial, base: str
-) -> AlertsContext:
-    """The context of the alert list."""
-    return AlertsContext(
-        shell=shell,
-        routes=options(reversed(list(Route)), wishes.route, "any route"),
-        since=wishes.since_text,
-        lines=tuple(_alert(item, dial) for item in page.items),
-        older=wishes.address(cursor=page.next_cursor) if page.next_cursor else None,
-        newest=wishes.address() if wishes.cursor else None,
-        mistakes=wishes.mistakes,
-        filtered=wishes.route is not None or wishes.since is not None or wishes.cursor is not None,
-        commands=(Command(name="The same over HTTP", line=f"curl -s '{base}{_api(wishes)}'"),),
-    )
-
-
-def _api(wishes: AlertWishes) -> str:
-    wanted = {"route": wishes.route, "since": wishes.since.isoformat() if wishes.since else None}
-    query = urlencode({name: value for name, value in wanted.items() if value})
-    return f"/api/v1/alerts?{query}" if query else "/api/v1/alerts"
-
-
-def _alert(item: AlertRecord, dial: Dial) -> AlertLine:
-    return AlertLine(
-        id=item.id,
-        slug=item.slug,
-        title=item.title,
-        at=dial.show(item.at),
-        owner=item.owner,
-        route=ROUTES[item.route],
-        rule=item.rule,
-        reason=item.reason,
-        key=item.key,
-        held_back=tuple((held.rule, held.reason) for held in item.held_back),
-        would_raise=item.would_raise or "",
     )
