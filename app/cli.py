@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import base64
 import json
+import socket
 import sys
-from collections.abc import Callable
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Final
+from urllib.parse import quote
 
 import typer
 from pydantic import ValidationError
 from rich.console import Console
+from sqlalchemy import Connection
 
 from app import show
 from app.client import Reply, Unreachable, call
-from app.domain.errors import AssayError, Refused
+from app.domain.errors import AssayError, Busy, Refused
 from app.formats.strict_json import strict_json
 from app.formats.wire import RFC3339
 from app.settings import Settings
+from app.store.engine import make_engine, reading
+from app.store.migrate import OtherSchema, require_newest
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False, help=__doc__)
 cases_app = typer.Typer(no_args_is_help=True, help="Work with cases.")
@@ -37,13 +43,15 @@ USAGE: Final = 2
 LACKING: Final = 3
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-Database = Annotated[str | None, typer.Option("--database", help="Database URL; the default is the data directory's.")]
+Database = Annotated[
+    str | None, typer.Option("--database", help="Database URL; the default is the data directory's.")
+]
 
 
-def main() -> None:
-    """Entry of the installed command."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Entry of the installed command; `arguments` are the process's own unless given."""
     try:
-        app()
+        app(arguments)
     except Refused as error:
         show.refusal(err, error)
         sys.exit(USAGE)
@@ -51,8 +59,8 @@ def main() -> None:
         for item in error.errors(include_url=False):
             err.print(f"ASSAY_{'_'.join(map(str, item['loc'])).upper()}: {item['msg']}", markup=False)
         sys.exit(LACKING)
-    except (Unreachable, OSError) as error:
-        err.print(str(error), markup=False)
+    except (Unreachable, Busy, OtherSchema, OSError) as error:
+        err.print(str(error), markup=False, soft_wrap=True)
         sys.exit(LACKING)
     except AssayError as error:
         err.print(str(error), markup=False)
@@ -72,12 +80,33 @@ def serve(
     from app.main import build_house, create_app
 
     settings = _settings(database)
+    # The address first: a server that cannot listen touches nothing.
+    listening = _listen(host, port)
     here = build_house(settings, tell=lambda words: err.print(words, markup=False))
     scheduled = "off" if no_schedule else "hourly"
-    err.print(f"Assay serves http://{host}:{port} (API under /docs); scheduled passes: {scheduled}.", markup=False)
-    err.print(f"Database {here.engine.url.render_as_string(hide_password=True)}", markup=False, soft_wrap=True)
+    err.print(
+        f"Assay serves http://{_name(listening)} (API under /docs); scheduled passes: {scheduled}.",
+        markup=False,
+    )
+    err.print(
+        f"Database {here.engine.url.render_as_string(hide_password=True)}", markup=False, soft_wrap=True
+    )
     err.print(f"Owner's token in {settings.token_file}", markup=False, soft_wrap=True)
-    uvicorn.run(create_app(here, scheduled=not no_schedule), host=host, port=port, log_level="warning")
+    server = uvicorn.Server(uvicorn.Config(create_app(here, scheduled=not no_schedule), log_level="warning"))
+    with suppress(KeyboardInterrupt):
+        server.run(sockets=[listening])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.create_server((host, port), family=family)
+    listening.set_inheritable(True)
+    return listening
+
+
+def _name(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _settings(database: str | None = None) -> Settings:
@@ -124,11 +153,17 @@ def _done(reply: Reply, as_json: bool, tell: Callable[[Console, Any], None]) -> 
             _print_json(reply.body)
         else:
             show.problem(err, reply.body)
-        raise typer.Exit(USAGE if reply.status in (400, 413, 415, 422) else NO)
+        raise typer.Exit(_exit_code(reply.status))
     if as_json:
         _print_json(reply.body)
     else:
         tell(out, reply.body)
+
+
+def _exit_code(status: int) -> int:
+    if status in (400, 413, 415, 422):
+        return USAGE
+    return NO if 400 <= status < 500 else LACKING
 
 
 def _print_json(value: Any) -> None:
@@ -162,7 +197,8 @@ def submit(
     file: Annotated[Path | None, typer.Argument(help="One native result, instead of the options.")] = None,
     case: Annotated[str | None, typer.Option(help="Slug of the case.")] = None,
     arm: Annotated[
-        list[str] | None, typer.Option(help="ROLE=FILE[,FILE…]; role baseline or treatment; files are replicates.")
+        list[str] | None,
+        typer.Option(help="ROLE=FILE[,FILE…]; role baseline or treatment; files are replicates."),
     ] = None,
     config: Annotated[
         list[str] | None, typer.Option(help="ROLE=FILE: a flat JSON map of what the result files do not say.")
@@ -173,7 +209,9 @@ def submit(
     source_url: Annotated[str | None, typer.Option(help="Where it is published.")] = None,
     measured_at: Annotated[str | None, typer.Option(help="When, such as 2026-11-30T12:00:00Z.")] = None,
     command: Annotated[str | None, typer.Option(help="The exact command that was run.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would change; store nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what it would change; store nothing.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Hand in a benchmark result, and print what it measured, how it was judged, and what followed."""
@@ -249,7 +287,7 @@ def list_cases(
 @cases_app.command("show")
 def show_case(slug: str, as_json: AsJson = False) -> None:
     """Show a case with what would settle it."""
-    _done(_ask("GET", f"/api/v1/cases/{slug}"), as_json, show.case)
+    _done(_ask("GET", f"/api/v1/cases/{quote(slug, safe='')}"), as_json, show.case)
 
 
 @cases_app.command("new")
@@ -262,7 +300,8 @@ def new_case(
 
 @cases_app.command("import")
 def import_case(
-    file: Annotated[Path, typer.Argument(help='A case file ("format": "assay-case-1").')], as_json: AsJson = False
+    file: Annotated[Path, typer.Argument(help='A case file ("format": "assay-case-1").')],
+    as_json: AsJson = False,
 ) -> None:
     """Open a case from a case file, its earlier life included."""
     _done(_ask("POST", "/api/v1/cases/import", json=_read_json(file)), as_json, show.opened)
@@ -271,14 +310,25 @@ def import_case(
 # On the database itself
 
 
+@contextmanager
+def _opened(database: str | None) -> Iterator[Connection]:
+    """A database that is there, for reading as it stands."""
+    engine = make_engine(_settings(database).database)
+    try:
+        require_newest(engine)
+        with reading(engine) as connection:
+            yield connection
+    finally:
+        engine.dispose()
+
+
 @app.command()
 def replay(slug: Annotated[str | None, typer.Argument()] = None, database: Database = None) -> None:
     """Compute every decision again from the log; exit 1 and show the first difference."""
     from app.services.replay import replay as replayed
-    from app.store.engine import make_engine, reading
 
     count, bad = 0, 0
-    with reading(make_engine(_settings(database).database)) as connection:
+    with _opened(database) as connection:
         for name, difference in replayed(connection, slug):
             count += 1
             if difference is not None:
@@ -291,10 +341,9 @@ def replay(slug: Annotated[str | None, typer.Argument()] = None, database: Datab
 @app.command()
 def verify(slug: Annotated[str | None, typer.Argument()] = None, database: Database = None) -> None:
     """Check the hash chain of the append-only log; exit 1 where it was damaged."""
-    from app.store.engine import make_engine, reading
     from app.store.log import check_chain
 
-    with reading(make_engine(_settings(database).database)) as connection:
+    with _opened(database) as connection:
         damage = list(check_chain(connection, slug))
     for item in damage:
         where = f"{item.part} {item.row_id}" if item.row_id else item.part
@@ -305,7 +354,9 @@ def verify(slug: Annotated[str | None, typer.Argument()] = None, database: Datab
 
 @pass_app.command("horizon")
 def pass_horizon(
-    at: Annotated[str | None, typer.Option(help="Moment, such as 2026-08-12T20:00:00Z; the default is now.")] = None,
+    at: Annotated[
+        str | None, typer.Option(help="Moment, such as 2026-08-12T20:00:00Z; the default is now.")
+    ] = None,
     database: Database = None,
     as_json: AsJson = False,
 ) -> None:
@@ -326,9 +377,12 @@ def pass_horizon(
 
 
 def _moment(text: str) -> datetime:
-    if not RFC3339.fullmatch(text):
-        raise _usage(f"{text!r} is no time with a zone; write it as 2026-08-12T20:00:00Z.")
-    return datetime.fromisoformat(text)
+    try:
+        if RFC3339.fullmatch(text):
+            return datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass
+    raise _usage(f"{text!r} is no time with a zone; write it as 2026-08-12T20:00:00Z.")
 
 
 @token_app.command("create")
@@ -346,7 +400,10 @@ def token_create(
 
     here = build_house(_settings(database))
     now = here.clock.now()
-    expires = now + timedelta(days=days) if days is not None else None
+    try:
+        expires = now + timedelta(days=days) if days is not None else None
+    except (ValueError, OverflowError):
+        raise _usage(f"--days {days}: give a number of days.") from None
     with writing(here.engine) as connection:
         secret = create_token(connection, name, scope, now, expires)
     if as_json:
@@ -360,7 +417,6 @@ def token_list(database: Database = None, as_json: AsJson = False) -> None:
     """List tokens, without their secrets."""
     from app.main import build_house
     from app.store.codec import dump
-    from app.store.engine import reading
     from app.store.ledger import token_list as all_tokens
 
     here = build_house(_settings(database))
@@ -374,7 +430,8 @@ def token_list(database: Database = None, as_json: AsJson = False) -> None:
 
 @token_app.command("revoke")
 def token_revoke(
-    number: Annotated[int, typer.Argument(help="Number from `assay token list`.")], database: Database = None
+    number: Annotated[int, typer.Argument(help="Number from `assay token list`.", min=1, max=2**53)],
+    database: Database = None,
 ) -> None:
     """Revoke a token."""
     from app.main import build_house

@@ -26,7 +26,7 @@ class Reply:
     @property
     def ok(self) -> bool:
         """Whether it was done."""
-        return self.status < 400
+        return 200 <= self.status < 300
 
 
 def call(

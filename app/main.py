@@ -33,7 +33,7 @@ from app.services.policy_file import load_policy
 from app.services.read import Reader
 from app.services.tokens import owner_token
 from app.settings import Settings
-from app.store.engine import make_engine, reading, writing
+from app.store.engine import alone, make_engine, reading, writing
 from app.store.migrate import migrate, newest_revision
 from app.store.tables import cases
 from app.web import pages
@@ -63,6 +63,7 @@ def build_house(
         tell(f"The database was brought to revision {newest_revision()}.")
     desk = here.desk("assay")
     with writing(here.engine) as connection:
+        alone(connection)
         owner_token(connection, settings.token_file, desk.now)
         if connection.execute(select(cases.c.id).limit(1)).first() is None:
             for file in seed_files():
@@ -107,7 +108,7 @@ def _add_pages(app: FastAPI, here: House) -> None:
     app.add_api_route("/docs", _docs_page, include_in_schema=False)
     app.mount("/static", StaticFiles(packages=[("app.web", "static")]), name="static")
     app.dependency_overrides |= {
-        web.reading: lambda: Reader(here.engine),
+        web.reading: _page_reader,
         web.writing: _page_writer,
         web.owner: lambda: web.Owner(name=here.settings.owner, zone=here.settings.zone),
         web.present: here.clock.now,
@@ -124,14 +125,30 @@ def _docs_page() -> Response:
 
 def _page_writer(request: Request) -> PageWriter:
     """Pages take input from this very machine only; from elsewhere a token is needed, through the API."""
-    client = request.client.host if request.client else ""
-    try:
-        near = ip_address(client).is_loopback
-    except ValueError:
-        near = False
-    if not near:
-        raise HTTPException(403, "Pages take input on the machine that serves them; elsewhere use the API with a token.")
+    if not _near(request):
+        raise HTTPException(
+            403, "Pages take input on the machine that serves them; elsewhere use the API with a token."
+        )
     return PageWriter(request.app.state.house)
+
+
+def _page_reader(request: Request) -> Reader:
+    """Where reading needs a token, pages are shown on this very machine only: a browser has none."""
+    here: House = request.app.state.house
+    if not here.settings.public_read and not _near(request):
+        raise HTTPException(
+            403,
+            "Reading needs a token here (ASSAY_PUBLIC_READ is off), so pages are shown on the machine that "
+            "serves them only; elsewhere use the API with a token.",
+        )
+    return Reader(here.engine)
+
+
+def _near(request: Request) -> bool:
+    try:
+        return ip_address(request.client.host if request.client else "").is_loopback
+    except ValueError:
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +190,9 @@ def healthz() -> str:
 
 
 @health.get(
-    "/readyz", response_class=PlainTextResponse, responses={503: {"description": "The database does not answer."}}
+    "/readyz",
+    response_class=PlainTextResponse,
+    responses={503: {"description": "The database does not answer."}},
 )
 def readyz(request: Request) -> Response:
     """Whether the database answers too."""

@@ -59,7 +59,9 @@ def result(to: Console, body: Any, dry_run: bool) -> None:
     else:
         head = "Would become" if dry_run else "Recorded as"
         head = f"{head} evidence {body['evidence']}"
-    to.print(f"{head} of {body['case']}: {'qualifying' if body['qualifying'] else 'not qualifying'}.", markup=False)
+    to.print(
+        f"{head} of {body['case']}: {'qualifying' if body['qualifying'] else 'not qualifying'}.", markup=False
+    )
     contrasts = table("metric", "unit", "baseline", "treatment", "ratio", "± s (log)", "pooled")
     for item in body["contrasts"]:
         name = f"{item['metric']} {item['statistic'] or ''}".strip()
@@ -78,7 +80,9 @@ def result(to: Console, body: Any, dry_run: bool) -> None:
     criteria(to, body["criteria"])
     for item in body["run_validity"]:
         told = {True: "valid", False: "invalid", None: "cannot tell"}[item["valid"]]
-        to.print(f"Run of the {item['arm']}: {told}. {'; '.join(item['reasons'])}", markup=False, soft_wrap=True)
+        to.print(
+            f"Run of the {item['arm']}: {told}. {'; '.join(item['reasons'])}", markup=False, soft_wrap=True
+        )
     for notice in body["notices"]:
         to.print(f"Note: {notice}", markup=False, soft_wrap=True)
     change(to, body)
@@ -146,7 +150,9 @@ def case(to: Console, body: Any) -> None:
         soft_wrap=True,
     )
     closest = body["closest_evidence"]
-    to.print(f"Closest evidence: {closest}" if closest else "No evidence reports an effect yet.", markup=False)
+    to.print(
+        f"Closest evidence: {closest}" if closest else "No evidence reports an effect yet.", markup=False
+    )
     criteria(to, body["criteria"])
 
 
@@ -177,7 +183,13 @@ def tokens(to: Console, found: Sequence[TokenRecord]) -> None:
     made = table("number", "name", "scopes", "created", "expires", "revoked")
     for item in found:
         moments = (item.created_at, item.expires_at, item.revoked_at)
-        row(made, item.id, item.name, ", ".join(item.scopes), *(m and f"{m:%Y-%m-%d %H:%M} UTC" for m in moments))
+        row(
+            made,
+            item.id,
+            item.name,
+            ", ".join(item.scopes),
+            *(m and f"{m:%Y-%m-%d %H:%M} UTC" for m in moments),
+        )
     to.print(made)
 
 

@@ -177,7 +177,7 @@ def _compare(wish: argparse.Namespace, base: Path) -> None:
     kind = "postgresql" if wish.postgres else "sqlite"
     packages = versions("fastapi", "sqlalchemy", "uvicorn") | {"mlflow": _mlflow_version(wish.mlflow_python)}
     figures = {"database": kind, "mlflow_workers": wish.mlflow_workers, "results_per_second": found}
-    print(save(f"ingest-{kind}", figures, packages))
+    print(save(f"ingest-{kind}-{wish.mlflow_workers}-mlflow-workers", figures, packages))
 
 
 def _rounds(sides: list[Side], clients: int, wish: argparse.Namespace) -> dict[str, Any]:

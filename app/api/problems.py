@@ -82,7 +82,11 @@ def problem(
         remedy=remedy,
         errors=[
             FieldProblem(
-                field=error.field, detail=error.detail, value=error.value, remedy=error.remedy, code=error.code
+                field=error.field,
+                detail=error.detail,
+                value=error.value,
+                remedy=error.remedy,
+                code=error.code,
             )
             for error in errors
         ],
@@ -106,7 +110,9 @@ def from_error(error: Exception) -> Response:
                 status, error.code, error.detail, remedy=error.remedy, errors=(error, *error.others)
             )
         case NotFound():
-            return problem(404, "not-found", str(error), remedy="Check the name; GET /api/v1/cases lists cases.")
+            return problem(
+                404, "not-found", str(error), remedy="Check the name; GET /api/v1/cases lists cases."
+            )
         case Conflict():
             return problem(409, error.code, error.detail, remedy=error.remedy)
         case RequestValidationError():
@@ -126,7 +132,9 @@ def from_error(error: Exception) -> Response:
                 headers={"Retry-After": "2"},
             )
         case _:
-            return problem(500, "internal", "The service failed; nothing was stored.", remedy="Try again later.")
+            return problem(
+                500, "internal", "The service failed; nothing was stored.", remedy="Try again later."
+            )
 
 
 UNREADABLE: Final = frozenset(

@@ -47,9 +47,12 @@ from app.store.reads import CaseFilter, case_list
 
 router = APIRouter(prefix="/api/v1", route_class=StrictRoute)
 
-SlugPath = Annotated[str, Path(max_length=120, pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", description="Slug of the case.")]
+SlugPath = Annotated[
+    str, Path(max_length=120, pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", description="Slug of the case.")
+]
 Cursor = Annotated[
-    str | None, Query(max_length=2000, description="next_cursor of the page before.", pattern=r"^[A-Za-z0-9_\-]+$")
+    str | None,
+    Query(max_length=2000, description="next_cursor of the page before.", pattern=r"^[A-Za-z0-9_\-]+$"),
 ]
 Limit = Annotated[int, Query(ge=1, le=500, description="Most items on a page.")]
 Key = Annotated[
@@ -123,7 +126,12 @@ def list_evidence(
     tags=["evidence"],
 )
 def add_evidence(
-    here: HouseDep, caller: SubmitterDep, slug: SlugPath, document: EvidenceIn, response: Response, key: Key = None
+    here: HouseDep,
+    caller: SubmitterDep,
+    slug: SlugPath,
+    document: EvidenceIn,
+    response: Response,
+    key: Key = None,
 ) -> SourceOut:
     """Add a source, an echo of one, or an audit of one."""
     desk = here.desk(caller)

@@ -94,7 +94,9 @@ class CaseOut(Out):
 
 
 UNSEEN = tuple(
-    CriterionResult(criterion=criterion, status=Status.UNKNOWN, reason="no evidence reports a measured effect")
+    CriterionResult(
+        criterion=criterion, status=Status.UNKNOWN, reason="no evidence reports a measured effect"
+    )
     for criterion in Criterion
 )
 

@@ -33,16 +33,30 @@ class StrictRequest(Request):
 
 
 class StrictRoute(APIRoute):
-    """A route that takes its body as application/json only, read strictly."""
+    """A route that takes its body as application/json only, read strictly, and no parameter that it does not know:
+    a misspelt filter would else answer as if nothing had been asked."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The framework's handler, given a strict request."""
         handle = super().get_route_handler()
+        known = {parameter.alias for parameter in self.dependant.query_params}
 
         async def strictly(request: Request) -> Response:
             kind = request.headers.get("content-type", "").partition(";")[0].strip().casefold()
             if self.body_field is not None and kind != "application/json":
                 raise HTTPException(415, "Send the body as application/json.")
+            unknown = sorted(set(request.query_params) - known)
+            if unknown:
+                raise _unknown_parameters(unknown, sorted(known))
             return await handle(StrictRequest(request.scope, request.receive))
 
         return strictly
+
+
+def _unknown_parameters(unknown: list[str], known: list[str]) -> Refused:
+    return Refused(
+        f"There is no parameter {', '.join(unknown)[:200]}.",
+        field=unknown[0],
+        remedy=f"Use {', '.join(known)}." if known else "Leave it out: this takes no parameters.",
+        code="unknown-parameter",
+    )

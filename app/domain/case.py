@@ -77,6 +77,7 @@ class AuditEntry:
 
     number: int
     root: str
+    publisher: str | None
     findings: tuple[Finding, ...]
 
 
@@ -86,6 +87,7 @@ class Case:
 
     Attributes:
         due_at: when it expires if nothing material comes.
+        material_price: price at the last material event, from which the next one's move is counted.
         assessments: the judged evidence, one a piece, withdrawn ones left out.
         audits: what audits found, and of which root.
         share: measured or assumed share of the time that the factor touches.
@@ -100,6 +102,7 @@ class Case:
     opened_at: datetime
     last_material_at: datetime
     due_at: datetime
+    material_price: float
     assessments: tuple[Assessment, ...] = ()
     audits: tuple[AuditEntry, ...] = ()
     share: Share
@@ -108,10 +111,14 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseOpened:
-    """A case was created, with what is already known about it. `imported_state` keeps the state of an older
-    life."""
+    """A case was created, with what is already known about it.
+
+    `opened_at` lies before `at` where a case is taken in later; `imported_state` keeps the state of an older
+    life.
+    """
 
     at: datetime
+    opened_at: datetime
     slug: str
     claim: Claim
     evidence: tuple[Evidence, ...] = ()

@@ -5,16 +5,14 @@ Replay is this same function over the stored events.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, assert_never
+from typing import assert_never
 
-from app.domain.assess import Assessment, assess, closest, select, synthesize
+from app.domain.assess import Assessment, synthesize
 from app.domain.case import (
-    AuditEntry,
     Case,
     CaseOpened,
-    Change,
     Decision,
     Event,
     EvidenceRecorded,
@@ -26,12 +24,12 @@ from app.domain.case import (
     Verb,
     reaches,
 )
-from app.domain.claim import Claim
 from app.domain.effects import Share
-from app.domain.evidence import Evidence, EvidenceKind, Finding, Status
+from app.domain.evidence import EvidenceKind, Status
+from app.domain.judging import Judged, assess_again, assess_all, audits_of, judge, rejudged, replaced
 from app.domain.policy import Policy
-from app.domain.synthesis import Posterior
-from app.domain.verdict import Ruling, Uncertainty, Verdict, rule, uncertainty_of
+from app.domain.verdict import Uncertainty, Verdict
+from app.domain.words import change_of, facts_of, hours_of, lacking, opening_words, standing
 
 
 def decide(case: Case | None, event: Event, policy: Policy) -> Outcome:
@@ -60,31 +58,15 @@ def decide(case: Case | None, event: Event, policy: Policy) -> Outcome:
             assert_never(event)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Judged:
-    """A case judged on a set of assessments."""
-
-    posterior: Posterior
-    uncertainty: Uncertainty
-    ruling: Ruling
-
-
-def _judge(assessments: tuple[Assessment, ...], case: Case, policy: Policy) -> _Judged:
-    belief = synthesize(assessments, case.claim, policy)
-    return _Judged(
-        posterior=belief,
-        uncertainty=uncertainty_of(belief, case.claim.delta),
-        ruling=rule(belief.price, assessments, case.verdict, policy),
-    )
-
-
 def _open(event: CaseOpened, policy: Policy) -> Outcome:
     audits = tuple(
-        entry for number, item in enumerate(event.evidence, start=1) for entry in _audit_of(number, item)
+        entry
+        for number, item in enumerate(event.evidence, start=1)
+        for entry in audits_of(number, item, event.claim, policy)
     )
     share = Share(low=policy.share_low, high=policy.share_high)
     numbered = tuple(enumerate(event.evidence, start=1))
-    assessments = _assess_all(numbered, (), event.claim, audits, share, policy)
+    assessments = assess_all(numbered, (), event.claim, audits, share, policy)
     # An older life that has expired has no horizon left to run.
     horizon = timedelta(0) if event.imported_state is State.EXPIRED else event.claim.horizon
     blank = Case(
@@ -94,109 +76,47 @@ def _open(event: CaseOpened, policy: Policy) -> Outcome:
         verdict=Verdict.OPEN,
         price=synthesize((), event.claim, policy).price,
         uncertainty=Uncertainty.HIGH,
-        opened_at=event.at,
+        opened_at=event.opened_at,
         last_material_at=event.at,
         due_at=event.at + horizon,
+        material_price=0.0,
         assessments=assessments,
         audits=audits,
         share=share,
         grounding=event.grounding,
     )
-    judged = _judge(assessments, blank, policy)
+    judged = judge(assessments, blank, policy)
     case = replace(
         blank,
         price=judged.posterior.price,
+        material_price=judged.posterior.price,
         uncertainty=judged.uncertainty,
         verdict=judged.ruling.verdict,
     )
-    reason = _opening_words(event, case)
-    facts = _facts(blank, case) | {
+    reason = opening_words(event, case)
+    facts = facts_of(blank, case) | {
         "evidence": len(event.evidence),
         "imported_entries": event.imported_entries,
     }
     return Outcome(
         case=case,
         decisions=(Decision(verb=Verb.CREATE, at=event.at, reason=reason, facts=facts),),
-        interpretations=(Interpretation(at=event.at, text=_standing(case)),),
+        interpretations=(Interpretation(at=event.at, text=standing(case)),),
         assessments=assessments,
-        change=_change(case, case),
-    )
-
-
-def _opening_words(event: CaseOpened, case: Case) -> str:
-    count = len(event.evidence)
-    items = "no evidence yet" if not count else f"{count} item{'s' if count > 1 else ''} of evidence"
-    if event.imported_state is None:
-        return f"Case opened with {items}: price {case.price:.2f}, horizon {_hours(case)} h."
-    return (
-        f"Case imported in state {event.imported_state} with {event.imported_entries} entries of earlier "
-        f"history, kept as they were written. Judged by this service's rules on {items}: "
-        f"price {case.price:.2f}."
+        change=change_of(case, case),
     )
 
 
 def _record(case: Case, event: EvidenceRecorded, policy: Policy) -> Outcome:
-    audits = (*case.audits, *_audit_of(event.number, event.evidence))
-    new = _assess_again((*event.again, (event.number, event.evidence)), case, audits, policy)
-    after = replace(case, audits=audits, assessments=_replaced(case.assessments, new))
-    judged_case, judged = _rejudged(after, case, policy)
+    audits = (*case.audits, *audits_of(event.number, event.evidence, case.claim, policy))
+    new = assess_again((*event.again, (event.number, event.evidence)), case, audits, policy)
+    after = replace(case, audits=audits, assessments=replaced(case.assessments, new))
+    judged_case, judged = rejudged(after, case, policy)
     own = next(item for item in new if item.number == event.number)
     why = _materiality(case, judged_case, own, policy)
     if why is None:
         return _observe(case, judged_case, own, event.at, new)
     return _reprice(case, judged_case, judged, own, event, why, new)
-
-
-def _assess_again(
-    items: tuple[tuple[int, Evidence], ...], case: Case, audits: tuple[AuditEntry, ...], policy: Policy
-) -> tuple[Assessment, ...]:
-    return _assess_all(items, case.assessments, case.claim, audits, case.share, policy)
-
-
-def _assess_all(
-    items: tuple[tuple[int, Evidence], ...],
-    known: tuple[Assessment, ...],
-    claim: Claim,
-    audits: tuple[AuditEntry, ...],
-    share: Share,
-    policy: Policy,
-) -> tuple[Assessment, ...]:
-    """Judge items one after the other, each beside those before it."""
-    done: tuple[Assessment, ...] = ()
-    for number, item in items:
-        kin = _replaced(known, done)
-        done += (assess(item, number, claim, _findings(audits, item.root), share, policy, kin=kin),)
-    return done
-
-
-def _replaced(old: tuple[Assessment, ...], new: tuple[Assessment, ...]) -> tuple[Assessment, ...]:
-    fresh = {item.number: item for item in new}
-    kept = tuple(fresh.pop(item.number, item) for item in old)
-    return (*kept, *fresh.values())
-
-
-def _audit_of(number: int, evidence: Evidence) -> tuple[AuditEntry, ...]:
-    if evidence.audits is None or not evidence.findings:
-        return ()
-    return (AuditEntry(number=number, root=evidence.audits, findings=evidence.findings),)
-
-
-def _findings(audits: tuple[AuditEntry, ...], root: str) -> tuple[Finding, ...]:
-    """Findings on one root, the latest audit's first."""
-    return tuple(finding for entry in reversed(audits) if entry.root == root for finding in entry.findings)
-
-
-def _rejudged(after: Case, before: Case, policy: Policy) -> tuple[Case, _Judged]:
-    judged = _judge(after.assessments, before, policy)
-    return (
-        replace(
-            after,
-            price=judged.posterior.price,
-            uncertainty=judged.uncertainty,
-            verdict=judged.ruling.verdict,
-        ),
-        judged,
-    )
 
 
 def _materiality(before: Case, after: Case, own: Assessment, policy: Policy) -> str | None:
@@ -205,8 +125,10 @@ def _materiality(before: Case, after: Case, own: Assessment, policy: Policy) -> 
         return "it is the first result that meets every criterion"
     if after.verdict is not before.verdict:
         return f"the verdict goes from {before.verdict} to {after.verdict}"
-    if reaches(abs(after.price - before.price), policy.material_price_move):
-        return f"the price moves by {after.price - before.price:+.2f}"
+    # Counted from the last material event, so that small moves cannot add up unseen.
+    move = after.price - before.material_price
+    if reaches(abs(move), policy.material_price_move):
+        return f"the price moves by {move:+.2f}"
     moved = _criteria_moved(before, after)
     if moved:
         return (
@@ -252,17 +174,17 @@ def _observe(
         words = f"it agrees with what was known; the price moves by {case.price - before.price:+.3f}"
     reason = f"Evidence {own.number} ({own.title}) changes nothing material: {words}."
     decision = Decision(
-        verb=Verb.OBSERVE, at=at, reason=reason, facts=_facts(before, case) | {"evidence": own.number}
+        verb=Verb.OBSERVE, at=at, reason=reason, facts=facts_of(before, case) | {"evidence": own.number}
     )
     return Outcome(
-        case=case, decisions=(decision,), interpretations=(), assessments=new, change=_change(before, case)
+        case=case, decisions=(decision,), interpretations=(), assessments=new, change=change_of(before, case)
     )
 
 
 def _reprice(
     before: Case,
     after: Case,
-    judged: _Judged,
+    judged: Judged,
     own: Assessment,
     event: EvidenceRecorded,
     why: str,
@@ -274,12 +196,12 @@ def _reprice(
     asleep = before.state is State.EXPIRED and waking is None
     material_at = event.evidence.occurred_at if waking and waking[0] is Verb.CORRECT else at
     last = max(before.last_material_at, material_at)
-    case = replace(after, state=State.EXPIRED)
+    case = replace(after, state=State.EXPIRED, material_price=after.price)
     if not asleep:
         due = max(before.due_at, last + before.claim.horizon)
-        case = replace(after, state=State.REPRICED, last_material_at=last, due_at=due)
+        case = replace(case, state=State.REPRICED, last_material_at=last, due_at=due)
     first = own.qualifying and not any(item.qualifying for item in before.assessments)
-    facts = _facts(before, case) | {"evidence": own.number, "why": why}
+    facts = facts_of(before, case) | {"evidence": own.number, "why": why}
     reason = (
         f"Evidence {own.number} ({own.title}) is material: {why}. Price {before.price:.2f} → "
         f"{case.price:.2f}; verdict {case.verdict}: {judged.ruling.reason}."
@@ -289,9 +211,9 @@ def _reprice(
     return Outcome(
         case=case,
         decisions=tuple(decisions),
-        interpretations=(Interpretation(at=at, text=f"{reason} {_standing(case)}"),),
+        interpretations=(Interpretation(at=at, text=f"{reason} {standing(case)}"),),
         assessments=new,
-        change=_change(before, case, first_qualifying=first),
+        change=change_of(before, case, first_qualifying=first),
     )
 
 
@@ -315,22 +237,26 @@ def _waking(before: Case, own: Assessment, event: EvidenceRecorded) -> tuple[Ver
 
 def _withdraw(case: Case, event: EvidenceWithdrawn, policy: Policy) -> Outcome:
     audits = tuple(entry for entry in case.audits if entry.number != event.number)
-    new = _assess_again(event.again, case, audits, policy)
+    new = assess_again(event.again, case, audits, policy)
     left = tuple(item for item in case.assessments if item.number != event.number)
-    after, judged = _rejudged(replace(case, audits=audits, assessments=_replaced(left, new)), case, policy)
+    after, judged = rejudged(replace(case, audits=audits, assessments=replaced(left, new)), case, policy)
+    after = replace(after, material_price=after.price)
     reason = (
         f"Evidence {event.number} was withdrawn: {event.reason}. Price {case.price:.2f} → {after.price:.2f}; "
         f"verdict {after.verdict}: {judged.ruling.reason}."
     )
     decision = Decision(
-        verb=Verb.CORRECT, at=event.at, reason=reason, facts=_facts(case, after) | {"evidence": event.number}
+        verb=Verb.CORRECT,
+        at=event.at,
+        reason=reason,
+        facts=facts_of(case, after) | {"evidence": event.number},
     )
     return Outcome(
         case=after,
         decisions=(decision,),
-        interpretations=(Interpretation(at=event.at, text=f"{reason} {_standing(after)}"),),
+        interpretations=(Interpretation(at=event.at, text=f"{reason} {standing(after)}"),),
         assessments=new,
-        change=_change(case, after),
+        change=change_of(case, after),
     )
 
 
@@ -340,27 +266,28 @@ def _horizon(case: Case, event: HorizonPassed) -> Outcome:
     settled = any(item.qualifying for item in case.assessments)
     if case.state is State.EXPIRED or settled or event.at < case.due_at:
         return Outcome(
-            case=case, decisions=(), interpretations=(), assessments=(), change=_change(case, case)
+            case=case, decisions=(), interpretations=(), assessments=(), change=change_of(case, case)
         )
     if event.at < due:
         return _withheld(case, event, due)
     after = replace(case, state=State.EXPIRED)
     reason = (
-        f"No independent end-to-end validation came within {_hours(case)} h of the last material event "
-        f"({case.last_material_at:%Y-%m-%d %H:%M} UTC). {_lacking(case)}"
+        f"No independent end-to-end validation came within {hours_of(case)} h of the last material event "
+        f"({case.last_material_at:%Y-%m-%d %H:%M} UTC). {lacking(case)}"
     )
     decision = Decision(
         verb=Verb.EXPIRE,
         at=event.at,
         reason=reason,
-        facts=_facts(case, after) | {"due_at": case.due_at.isoformat(), "deaf_s": event.deaf.total_seconds()},
+        facts=facts_of(case, after)
+        | {"due_at": case.due_at.isoformat(), "deaf_s": event.deaf.total_seconds()},
     )
     return Outcome(
         case=after,
         decisions=(decision,),
-        interpretations=(Interpretation(at=event.at, text=f"{reason} {_standing(after)}"),),
+        interpretations=(Interpretation(at=event.at, text=f"{reason} {standing(after)}"),),
         assessments=(),
-        change=_change(case, after),
+        change=change_of(case, after),
     )
 
 
@@ -375,52 +302,8 @@ def _withheld(case: Case, event: HorizonPassed, due: datetime) -> Outcome:
         verb=Verb.OBSERVE,
         at=event.at,
         reason=reason,
-        facts=_facts(case, after) | {"deaf_h": gap, "due_at": due.isoformat()},
+        facts=facts_of(case, after) | {"deaf_h": gap, "due_at": due.isoformat()},
     )
     return Outcome(
-        case=after, decisions=(decision,), interpretations=(), assessments=(), change=_change(case, after)
+        case=after, decisions=(decision,), interpretations=(), assessments=(), change=change_of(case, after)
     )
-
-
-def _change(before: Case, after: Case, *, first_qualifying: bool = False) -> Change:
-    return Change(
-        price_before=before.price,
-        price_after=after.price,
-        state_before=before.state,
-        state_after=after.state,
-        verdict_before=before.verdict,
-        verdict_after=after.verdict,
-        first_qualifying=first_qualifying,
-    )
-
-
-def _facts(before: Case, after: Case) -> dict[str, Any]:
-    return {
-        "price": {"before": before.price, "after": after.price},
-        "state": {"before": str(before.state), "after": str(after.state)},
-        "verdict": {"before": str(before.verdict), "after": str(after.verdict)},
-        "uncertainty": {"before": str(before.uncertainty), "after": str(after.uncertainty)},
-    }
-
-
-def _hours(case: Case) -> str:
-    return f"{case.claim.horizon.total_seconds() / 3600:g}"
-
-
-def _standing(case: Case) -> str:
-    """Where the case stands, in one or two sentences."""
-    pooled = len(select(case.assessments))
-    qualifying = len({item.root for item in case.assessments if item.qualifying})
-    return (
-        f"Price {case.price:.2f} that the true effect at {case.claim.settles_at} level is at least "
-        f"{case.claim.delta:+.0%}, {case.uncertainty} uncertainty; {qualifying} qualifying of {pooled} "
-        f"pooled effect{'s' if pooled != 1 else ''}."
-    )
-
-
-def _lacking(case: Case) -> str:
-    best = closest(case.assessments)
-    if best is None:
-        return "Nobody reported a measured effect."
-    open_rows = [str(row.criterion) for row in best.criteria if row.status is not Status.MET]
-    return f"The closest evidence ({best.number}, {best.title}) lacks {', '.join(open_rows)}."

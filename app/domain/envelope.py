@@ -27,7 +27,7 @@ there P has to rise by lowering an effect or fall by raising one, so only discor
 **How it is found.** Most tables need no search: no slope of P points the wrong way by more than a relative
 `_NEGLIGIBLE`, and no two effects are so far apart that a valley could lie between them (`_extreme`). For the
 others `_Search` climbs from many places. That it found the best one is tested, not proven: the price is
-monotone up to a relative 1e-3. Below 1e-12 (`_TINY`) it is the plain probability.
+monotone up to a relative 2e-3 or an absolute 1e-4. Below 1e-12 (`_TINY`) it is the plain probability.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ class _Search:
         places = places[places < u.max()]
         caps = np.minimum(u, places[:, None])
         outer = np.argsort(-u)[:_MANY]
-        rungs = np.unique(np.concatenate((ladder, marks)))
+        rungs = np.unique(np.concatenate((ladder, (marks[:, None] + _BESIDE[::2]).ravel())))
         which, rung = np.nonzero(rungs < u[outer, None])
         alone = np.tile(u, (len(which), 1))
         alone[np.arange(len(which)), outer[which]] = rungs[rung]
@@ -227,8 +227,7 @@ class _Search:
         return self._z(x), value
 
     def _z(self, x: Floats) -> Floats:
-        z: Floats = self.sign * (self.top - x * self.scale)
-        return z
+        return np.asarray(self.sign * (self.top - x * self.scale))
 
     def _at(self, x: Floats) -> tuple[float, Floats]:
         mean, log_p = self._components(self._z(x))
@@ -246,5 +245,4 @@ def _bfgs(inverse: Floats | None, step: Floats, bend: Floats) -> Floats | None:
     unit = np.eye(len(step))
     left = unit - np.outer(step, bend) / c
     before = unit * (c / float(bend @ bend)) if inverse is None else inverse
-    result: Floats = left @ before @ left.T + np.outer(step, step) / c
-    return result
+    return np.asarray(left @ before @ left.T + np.outer(step, step) / c)

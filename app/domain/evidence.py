@@ -78,6 +78,7 @@ class Evidence:
         ref: content identity: hex digest over what was handed in.
         root: identity of the independent source it goes back to; echoes of one post share it.
         occurred_at: its own time: when it was published or measured.
+        dated: whether its source states that time; otherwise it is the time at which it came in.
         audits: root that an audit examines.
         quote: wording of the source, kept apart from judgement.
     """
@@ -88,6 +89,7 @@ class Evidence:
     title: str
     publisher: Publisher | None
     occurred_at: datetime
+    dated: bool = True
     url: str | None = None
     quote: str | None = None
     summary: str | None = None

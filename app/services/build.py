@@ -8,15 +8,15 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
-from urllib.parse import urlsplit, urlunsplit
+from typing import Any, Final
+from urllib.parse import urlsplit
 
 from app.domain.case import Grounding
 from app.domain.claim import Claim, ClaimedEffect
 from app.domain.contrast import Arm, Attachment, Contrast, Metric, Role, contrasts_of, reported_contrast
 from app.domain.errors import Refused
 from app.domain.evidence import Criterion, Evidence, EvidenceKind, Finding, Publisher, Relation, Status
-from app.domain.metrics import spec_of
+from app.domain.metrics import canonical, spec_of
 from app.domain.policy import Policy
 from app.domain.validity import judge_runs
 from app.domain.vocabulary import read_config
@@ -114,7 +114,7 @@ def build_source(
     """
     _refuse_loose(document, "echo", "echo_of", root)
     _refuse_loose(document, "audit", "audits", audits)
-    when = _not_future(document.published_at, now, "published_at") or now
+    when = _not_future(document.published_at, now, "published_at")
     arms = tuple(Arm(role=arm.role, config=read_config(arm.config).config) for arm in document.arms)
     if len({arm.role for arm in arms}) != len(arms):
         raise Refused(
@@ -137,8 +137,9 @@ def build_source(
         kind=EvidenceKind(document.kind),
         root=root or _root(_address(document.url, "url")) or ref,
         title=document.title,
-        publisher=inherited or _publisher(document.publisher),
-        occurred_at=when,
+        publisher=inherited if root else _publisher(document.publisher),
+        occurred_at=when or now,
+        dated=when is not None,
         url=document.url,
         quote=document.quote,
         summary=document.summary,
@@ -192,7 +193,7 @@ def build_result(document: ResultIn, claim: Claim, *, now: datetime, policy: Pol
         Refused: anything in it that cannot be taken, with the field's path.
     """
     _refuse_other_factor(document, claim)
-    when = _not_future(document.measured_at, now, "measured_at") or now
+    when = _not_future(document.measured_at, now, "measured_at")
     arms: list[Arm] = []
     files: list[RawFile] = []
     for index, arm in enumerate(document.arms):
@@ -220,10 +221,11 @@ def build_result(document: ResultIn, claim: Claim, *, now: datetime, policy: Pol
         evidence=Evidence(
             ref=ref,
             kind=EvidenceKind.RESULT,
-            root=_root(_address(document.source_url, "source_url")) or _root_of_files(baseline, treatment) or ref,
+            root=_root(_address(document.source_url, "source_url")) or _measured(baseline, treatment),
             title=document.title or _title(baseline, treatment, claim),
             publisher=_publisher(document.publisher),
-            occurred_at=when,
+            occurred_at=when or now,
+            dated=when is not None,
             url=document.source_url,
             summary=document.note,
             level=document.level,
@@ -286,9 +288,7 @@ def _arm(document: ArmIn, where: str, outer_format: str) -> tuple[Arm, list[RawF
                 raise error.within(path) from error
             wanted = parsed[-1].format
         raw.append(RawFile(sha256=hashlib.sha256(data).hexdigest(), name=file.name, data=data))
-        attachments.append(
-            Attachment(name=file.name, format=wanted, sha256=raw[-1].sha256, size=len(data))
-        )
+        attachments.append(Attachment(name=file.name, format=wanted, sha256=raw[-1].sha256, size=len(data)))
     metrics = [
         Metric(name=item.name, unit=item.unit, values=tuple(item.values), statistic=item.statistic)
         for item in document.metrics
@@ -360,20 +360,35 @@ def _address(url: str | None, field: str) -> str | None:
     return url
 
 
-def _root_of_files(*arms: Arm) -> str | None:
-    """The same raw files handed in under other words, or at another date, are one measurement told twice."""
-    files = [
-        sorted(file.sha256 for file in arm.attachments if file.format != ATTACHMENT) for arm in arms
-    ]
-    return digest(files) if any(files) else None
+def _measured(*arms: Arm) -> str:
+    """Identity of what was measured: the raw files, or the numbers where there are none. The same handed in under
+    other words, or at another date, is one measurement told twice."""
+    return digest(
+        [
+            sorted(file.sha256 for file in arm.attachments if file.format != ATTACHMENT) or _numbers(arm)
+            for arm in arms
+        ]
+    )
+
+
+def _numbers(arm: Arm) -> list[list[Any]]:
+    return sorted(
+        [
+            metric.name,
+            metric.statistic or "",
+            [canonical(value, metric.unit, metric.name) for value in metric.values],
+        ]
+        for metric in arm.metrics
+    )
 
 
 def _root(url: str | None) -> str | None:
-    """Root of something published: its address without fragment."""
+    """Root of something published: its address; scheme, `www.` and fragment do not make another source."""
     if url is None:
         return None
     parts = urlsplit(url)
-    root = urlunsplit((parts.scheme.lower(), parts.netloc.lower(), parts.path.rstrip("/"), parts.query, ""))
+    host = parts.netloc.casefold().removeprefix("www.")
+    root = f"{host}{parts.path.rstrip('/')}{'?' if parts.query else ''}{parts.query}"
     return root if len(root) <= 200 else digest(root)
 
 

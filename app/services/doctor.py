@@ -38,7 +38,10 @@ def _data_dir(settings: Settings) -> Finding:
     path = settings.data_dir
     if not path.exists():
         return Finding(
-            what="data directory", fine=False, found=f"{path} is not there", remedy="Start `assay serve` once."
+            what="data directory",
+            fine=False,
+            found=f"{path} is not there",
+            remedy="Start `assay serve` once.",
         )
     probe = path / ".probe"
     try:
@@ -57,7 +60,10 @@ def _sqlite() -> Finding:
     if "ENABLE_FTS5" not in options or sqlite3.sqlite_version_info < (3, 35):
         remedy = "Use a Python whose SQLite is at least 3.35 and has FTS5, or PostgreSQL."
         return Finding(
-            what="SQLite", fine=False, found=f"{sqlite3.sqlite_version} lacks FTS5 or is too old", remedy=remedy
+            what="SQLite",
+            fine=False,
+            found=f"{sqlite3.sqlite_version} lacks FTS5 or is too old",
+            remedy=remedy,
         )
     return Finding(what="SQLite", fine=True, found=f"{sqlite3.sqlite_version} with FTS5")
 
@@ -74,16 +80,21 @@ def _policy(settings: Settings) -> Finding:
 def _database(settings: Settings) -> Iterator[Finding]:
     if settings.database_url is None and not (settings.data_dir / "assay.sqlite3").exists():
         yield Finding(
-            what="database", fine=False, found="the embedded one is not there", remedy="Start `assay serve` once."
+            what="database",
+            fine=False,
+            found="the embedded one is not there",
+            remedy="Start `assay serve` once.",
         )
         return
     try:
         engine = make_engine(settings.database)
         with reading(engine) as connection:
             connection.execute(text("SELECT 1"))
-    except (Busy, SQLAlchemyError, OSError) as error:
+    except (Busy, Refused, SQLAlchemyError, OSError) as error:
         found = str(error).splitlines()[0]
-        yield Finding(what="database", fine=False, found=found, remedy="Check ASSAY_DATABASE_URL and that it runs.")
+        yield Finding(
+            what="database", fine=False, found=found, remedy="Check ASSAY_DATABASE_URL and that it runs."
+        )
         return
     yield Finding(what="database", fine=True, found=engine.url.render_as_string(hide_password=True))
     yield _schema(engine)
@@ -117,7 +128,7 @@ def _token_known(settings: Settings) -> Finding:
     try:
         with reading(make_engine(settings.database)) as connection:
             token = ledger.token_by_hash(connection, hash_token(secret))
-    except (Busy, SQLAlchemyError):
+    except (Busy, Refused, SQLAlchemyError):
         token = None
     if token is None or token.revoked_at is not None:
         remedy = "Restart `assay serve`: it makes a new one."

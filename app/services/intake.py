@@ -10,18 +10,17 @@ from pydantic import TypeAdapter
 from sqlalchemy import Connection
 
 from app.domain.assess import Assessment
-from app.domain.case import Case, EvidenceRecorded, EvidenceWithdrawn, Strength
+from app.domain.case import Case, EvidenceRecorded, EvidenceWithdrawn
 from app.domain.decide import decide
 from app.domain.errors import Conflict, NotFound, Refused
 from app.domain.evidence import Evidence
-from app.domain.route import Ears, route
+from app.domain.route import route
 from app.formats.native import EvidenceIn, ResultIn
 from app.services.build import Built, build_result, build_source
-from app.services.judge import Desk, Judgement, answer_parts, settle
+from app.services.judge import Desk, Judgement, answer_parts, ears_of, settle
 from app.store import cases, history, ledger
 from app.store.cases import Locked
 from app.store.codec import dump
-
 
 _PLAIN: TypeAdapter[Any] = TypeAdapter(Any)
 
@@ -61,16 +60,17 @@ def record_result(connection: Connection, document: ResultIn, desk: Desk) -> Ans
 
 def preview_result(connection: Connection, document: ResultIn, desk: Desk) -> Answer:
     """The answer that `record_result` would give; nothing is stored."""
-    case, count = cases.peek(connection, document.case, desk.policy)
-    built = build_result(document, case.claim, now=desk.now, policy=desk.policy)
-    event = EvidenceRecorded(at=desk.now, number=count + 1, evidence=built.evidence)
-    outcome = decide(case, event, desk.policy)
-    relevance = case.grounding.strength if case.grounding else Strength.NONE
-    ears = Ears(owner=desk.owner.name, zone=desk.owner.zone, relevance=relevance)
-    routing = route(case.slug, outcome.change, desk.now, ears, desk.policy)
-    return Answer(
-        new=True, body=_result_answer(built, count + 1, Judgement(outcome=outcome, routing=routing))
-    )
+    held = cases.peek(connection, document.case, desk.policy)
+    built = build_result(document, held.case.claim, now=desk.now, policy=desk.policy)
+    known = cases.find_evidence(connection, held.log.case_id, built.evidence.ref)
+    if known is not None:
+        return Answer(new=False, body=_again(connection, held, built, known))
+    number = held.evidence_count + 1
+    event = EvidenceRecorded(at=desk.now, number=number, evidence=built.evidence)
+    outcome = decide(held.case, event, desk.policy)
+    ears = ears_of(connection, held.log.case_id, outcome.case, desk.now, desk)
+    routing = route(held.case.slug, outcome.change, desk.now, ears, desk.policy)
+    return Answer(new=True, body=_result_answer(built, number, Judgement(outcome=outcome, routing=routing)))
 
 
 def record_source(connection: Connection, slug: str, document: EvidenceIn, desk: Desk) -> Answer:
@@ -226,6 +226,8 @@ def _still(case: Case) -> dict[str, Any]:
 def _again(connection: Connection, held: Locked, built: Built, number: int) -> dict[str, Any]:
     """The first answer again, for content that is already recorded: nothing new is decided."""
     first = history.first_answer(connection, held.log.case_id, number)
+    item = cases.evidence_number(connection, held.log.case_id, number) or built.evidence
+    gone = cases.withdrawn(connection, held.log.case_id).get(number)
     own = first.assessment
     facts = first.decisions[0].facts
     return {
@@ -234,9 +236,9 @@ def _again(connection: Connection, held: Locked, built: Built, number: int) -> d
         "case": held.case.slug,
         "duplicate": True,
         "qualifying": own.qualifying,
-        **_measured(built.evidence, own),
+        **_measured(item, own),
         **{name: facts[name] for name in ("price", "state", "verdict")},
-        "decisions": [item.told() for item in first.decisions],
-        "alerts": [dump(item) for item in first.routings],
-        "notices": list(built.notices),
+        "decisions": [decision.told() for decision in first.decisions],
+        "alerts": [dump(routing) for routing in first.routings],
+        "notices": [*built.notices, *([] if gone is None else [f"it was withdrawn and stays so: {gone}"])],
     }

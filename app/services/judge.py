@@ -62,7 +62,7 @@ def settle(
         return Judgement(outcome=outcome, routing=None)
     policy_digest = ledger.keep_policy(connection, desk.policy, desk.now)
     inputs = input_hash(before, log.head, policy_digest)
-    ears = _ears(connection, log.case_id, outcome.case, at, desk)
+    ears = ears_of(connection, log.case_id, outcome.case, at, desk)
     routing = route(outcome.case.slug, outcome.change, at, ears, desk.policy)
     cases.add_outcome(log, event_id, outcome)
     for decision in (*outcome.decisions, *decisions_of(routing, at, ears)):
@@ -78,7 +78,8 @@ def input_hash(before: str, with_event: str, policy_digest: str) -> str:
     return hashlib.sha256(f"{before}:{with_event}:{policy_digest}".encode()).hexdigest()
 
 
-def _ears(connection: Connection, case_id: int, case: Case, at: datetime, desk: Desk) -> Ears:
+def ears_of(connection: Connection, case_id: int, case: Case, at: datetime, desk: Desk) -> Ears:
+    """What routing needs to know of the owner at a moment."""
     owner = desk.owner
     midnight = at.astimezone(ZoneInfo(owner.zone)).replace(hour=0, minute=0, second=0, microsecond=0)
     return Ears(

@@ -33,8 +33,11 @@ def open_case(connection: Connection, document: CaseIn, desk: Desk) -> dict[str,
         Refused: the document cannot be taken; nothing was stored.
     """
     history = document.history if isinstance(document, CaseFile) else None
+    opened_at = _opened_at(document, desk.now)
     event = CaseOpened(
-        at=_opened_at(document, history, desk.now),
+        # An imported case goes on here and now; a new one begins when it says.
+        at=desk.now if history else opened_at,
+        opened_at=opened_at,
         slug=document.slug,
         claim=build_claim(document.claim),
         evidence=_evidence(document.evidence, desk),
@@ -72,11 +75,8 @@ def opened_body(event: CaseOpened) -> dict[str, Any]:
     return body
 
 
-def _opened_at(document: CaseIn, history: HistoryIn | None, now: datetime) -> datetime:
-    """Imported cases open here and now: their earlier life has times of its own."""
-    when = document.opened_at
-    if when is None or history is not None:
-        return now
+def _opened_at(document: CaseIn, now: datetime) -> datetime:
+    when = document.opened_at or now
     if when > now:
         raise Refused(
             "A case cannot open in the future.",

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
+from collections.abc import Callable
 from dataclasses import asdict
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -44,7 +48,61 @@ def load_policy(path: Path) -> Policy:
             code="bad-policy",
         )
     given.setdefault("version", f"{defaults['version']}+file")
+    if isinstance(given.get("imputed_se"), dict):
+        given["imputed_se"] = defaults["imputed_se"] | given["imputed_se"]
     try:
-        return _ADAPTER.validate_python(defaults | given)
+        policy = _ADAPTER.validate_python(defaults | given)
     except ValidationError as error:
         raise refused_by(error.errors(include_url=False)).within(str(path)) from error
+    for name, sensible in SENSIBLE.items():
+        if not sensible(policy):
+            raise Refused(
+                "With this number no decision could be made.",
+                field=f"{path}.{name}",
+                value=getattr(policy, name),
+                remedy="Give a finite number in the range that its meaning allows; docs/method.md says it.",
+                code="bad-policy",
+            )
+    return policy
+
+
+def _share(*values: float) -> bool:
+    """Whether values lie in [0, 1], none below the one before."""
+    return all(0 <= value <= 1 for value in values) and list(values) == sorted(values)
+
+
+def _finite(name: str, policy: Policy) -> bool:
+    return 0 <= getattr(policy, name) < math.inf
+
+
+SENSIBLE: Final[dict[str, Callable[[Policy], bool]]] = {
+    "imputed_se": lambda p: all(0 < value < math.inf for value in p.imputed_se.values()),
+    "unknown_sd": lambda p: 0 <= p.unknown_sd < math.inf,
+    "unmet_sd": lambda p: 0 <= p.unmet_sd < math.inf,
+    "theta_sd": lambda p: 0 < p.theta_sd < math.inf,
+    "tau_scale": lambda p: 0 < p.tau_scale < math.inf,
+    "share_low": lambda p: p.share_low > 0 and _share(p.share_low, p.share_high),
+    "supported_at": lambda p: _share(p.refuted_at, p.refuted_until, p.supported_until, p.supported_at),
+    "material_price_move": lambda p: _share(p.material_price_move),
+    "digest_price_move": lambda p: _share(p.digest_price_move),
+    "interrupts_per_day": lambda p: p.interrupts_per_day >= 0,
+    "duplicate_window": lambda p: p.duplicate_window >= timedelta(0),
+    "quiet_from_hour": lambda p: 0 <= p.quiet_from_hour <= 24 and 0 <= p.quiet_until_hour <= 24,
+    **{
+        name: partial(_finite, name)
+        for name in (
+            "accuracy_tolerance",
+            "perplexity_tolerance",
+            "length_tolerance",
+            "rate_tolerance",
+            "prefix_hit_tolerance",
+            "max_error_share",
+            "min_achieved_share",
+            "max_delay_of_ttft",
+            "min_duration_s",
+            "min_requests_per_slot",
+            "mixed_sigmas",
+        )
+    },
+}
+"""What each number must be for the method to work at all."""

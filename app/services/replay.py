@@ -9,13 +9,23 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Connection
+from sqlalchemy.exc import NoResultFound
 
-from app.domain.case import Case, CaseOpened, Event, EvidenceRecorded, EvidenceWithdrawn, HorizonPassed
+from app.domain.case import (
+    Case,
+    CaseOpened,
+    Event,
+    EvidenceRecorded,
+    EvidenceWithdrawn,
+    HorizonPassed,
+    Outcome,
+)
 from app.domain.decide import decide
 from app.domain.evidence import Evidence
-from app.domain.route import Ears, decisions_of, route
+from app.domain.route import Ears, Routing, decisions_of, route
 from app.services.judge import input_hash
 from app.store import history, ledger
+from app.store.cases import SPARKLINE
 from app.store.codec import dump, load
 from app.store.history import CaseHistory, StoredEvent
 
@@ -39,11 +49,22 @@ def replay(connection: Connection, slug: str | None = None) -> Iterator[tuple[st
         NotFound: there is no such case.
     """
     for name in history.slugs(connection, slug):
-        yield name, next(_differences(connection, history.load_history(connection, name)), None)
+        yield name, _first_difference(connection, name)
+
+
+def _first_difference(connection: Connection, slug: str) -> Difference | None:
+    try:
+        return next(_differences(connection, history.load_history(connection, slug)), None)
+    except (LookupError, TypeError, ValueError, NoResultFound) as error:
+        words = f"{type(error).__name__}: {error}"
+        return Difference(
+            slug=slug, event=0, at=None, what="what is stored", recorded=words, computed="readable"
+        )
 
 
 def _differences(connection: Connection, past: CaseHistory) -> Iterator[Difference]:
     case: Case | None = None
+    prices: list[float] = []
     for stored in past.events:
         policy = ledger.policy_of(connection, stored.policy_digest) if stored.policy_digest else past.policy
         event = _event(past, stored)
@@ -56,6 +77,7 @@ def _differences(connection: Connection, past: CaseHistory) -> Iterator[Differen
                 return
             routing = route(past.slug, outcome.change, stored.at, ears, policy)
             expected = [*outcome.decisions, *decisions_of(routing, stored.at, ears)]
+            yield from _compare_told(where, stored, outcome, routing)
             inputs = input_hash(stored.before, stored.head, stored.policy_digest or "")
         else:
             expected, inputs = [], ""
@@ -64,8 +86,9 @@ def _differences(connection: Connection, past: CaseHistory) -> Iterator[Differen
         if not agree(assessed, stored.assessments):
             yield Difference(**where, what="assessments", recorded=stored.assessments, computed=assessed)
         case = outcome.case
+        prices.append(case.price)
     if case is not None:
-        yield from _compare_standing(past, case)
+        yield from _compare_standing(past, case, prices)
 
 
 def agree(one: Any, other: Any) -> bool:
@@ -102,14 +125,35 @@ def _compare(
             yield Difference(**where, what="input hash", recorded=entry.input_hash, computed=inputs)
 
 
-def _compare_standing(past: CaseHistory, case: Case) -> Iterator[Difference]:
+def _compare_told(
+    where: dict[str, Any], stored: StoredEvent, outcome: Outcome, routing: Routing
+) -> Iterator[Difference]:
+    price = {"at": outcome.decisions[-1].at, "value": outcome.case.price}
     computed = {
+        "interpretations": [{"at": item.at, "text": item.text} for item in outcome.interpretations],
+        "prices": [price | {"body": {"verb": str(outcome.decisions[-1].verb)}}],
+        "alerts": [dump(routing) | {"at": stored.at}],
+    }
+    for name, value in computed.items():
+        if not agree(stored.told[name], value):
+            yield Difference(**where, what=name, recorded=stored.told[name], computed=value)
+
+
+def _compare_standing(past: CaseHistory, case: Case, prices: list[float]) -> Iterator[Difference]:
+    computed = {
+        "slug": case.slug,
+        "opened_at": case.opened_at,
+        "evidence_count": len(past.evidence),
+        "qualifying_count": sum(item.qualifying for item in case.assessments),
+        "prices": prices[-SPARKLINE:],
+        "grounding": dump(case.grounding) if case.grounding else None,
         "state": str(case.state),
         "verdict": str(case.verdict),
         "price": case.price,
         "uncertainty": str(case.uncertainty),
         "last_material_at": case.last_material_at,
         "due_at": case.due_at,
+        "material_price": case.material_price,
         "claim": dump(case.claim),
     }
     for name, value in computed.items():
@@ -132,6 +176,7 @@ def _event(past: CaseHistory, stored: StoredEvent) -> Event:
             opened: CaseOpened = load(CaseOpened, body | {"evidence": []})
             return CaseOpened(
                 at=opened.at,
+                opened_at=opened.opened_at,
                 slug=opened.slug,
                 claim=opened.claim,
                 evidence=items,

@@ -16,7 +16,6 @@ from sqlalchemy import Connection
 from app.domain.errors import NotFound, Refused
 from app.store import ledger
 
-
 MAX_NAME: Final = 80
 """A name stands in each entry's `actor`, together with the token's number."""
 
@@ -36,7 +35,11 @@ def hash_token(secret: str) -> str:
 
 
 def create_token(
-    connection: Connection, name: str, scopes: Sequence[str], now: datetime, expires_at: datetime | None = None
+    connection: Connection,
+    name: str,
+    scopes: Sequence[str],
+    now: datetime,
+    expires_at: datetime | None = None,
 ) -> str:
     """Make a token; its secret is returned here and nowhere else.
 
@@ -97,7 +100,9 @@ def owner_token(connection: Connection, path: Path, now: datetime) -> str:
     path.parent.mkdir(parents=True, exist_ok=True)
     # A name of its own each time: one that a killed start left behind must not stop the next.
     fresh = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+    with os.fdopen(
+        os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
+    ) as file:
         file.write(f"{secret}\n")
     fresh.replace(path)
     return secret

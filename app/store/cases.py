@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, Select, Text, insert, select, type_coerce, update
 from sqlalchemy.exc import IntegrityError
 
 from app.domain.assess import Assessment
@@ -15,6 +17,7 @@ from app.domain.claim import Claim
 from app.domain.effects import Share
 from app.domain.errors import Conflict, NotFound
 from app.domain.evidence import Evidence
+from app.domain.judging import audits_of
 from app.domain.policy import Policy
 from app.domain.verdict import Uncertainty, Verdict
 from app.store.codec import dump, load
@@ -109,7 +112,20 @@ def lock(connection: Connection, slug: str, policy: Policy) -> Locked:
     Raises:
         NotFound: there is no such case.
     """
-    row = connection.execute(select(cases).where(cases.c.slug == slug).with_for_update()).mappings().first()
+    return _load(connection, select(cases).where(cases.c.slug == slug).with_for_update(), slug, policy)
+
+
+def peek(connection: Connection, slug: str, policy: Policy) -> Locked:
+    """The same without the lock, for looking only.
+
+    Raises:
+        NotFound: there is no such case.
+    """
+    return _load(connection, select(cases).where(cases.c.slug == slug), slug, policy)
+
+
+def _load(connection: Connection, query: Select[Any], slug: str, policy: Policy) -> Locked:
+    row = connection.execute(query).mappings().first()
     if row is None:
         raise NotFound("case", slug)
     return Locked(
@@ -119,18 +135,6 @@ def lock(connection: Connection, slug: str, policy: Policy) -> Locked:
         prices=tuple(row["prices"]),
         recorded_at=row["recorded_at"],
     )
-
-
-def peek(connection: Connection, slug: str, policy: Policy) -> tuple[Case, int]:
-    """A case and its number of items of evidence, without a lock.
-
-    Raises:
-        NotFound: there is no such case.
-    """
-    row = connection.execute(select(cases).where(cases.c.slug == slug)).mappings().first()
-    if row is None:
-        raise NotFound("case", slug)
-    return _case(connection, dict(row), policy), row["evidence_count"]
 
 
 def _case(connection: Connection, row: dict[str, Any], policy: Policy) -> Case:
@@ -145,10 +149,11 @@ def _case(connection: Connection, row: dict[str, Any], policy: Policy) -> Case:
         opened_at=row["opened_at"],
         last_material_at=row["last_material_at"],
         due_at=row["due_at"],
+        material_price=row["material_price"],
         assessments=tuple(
             item for item in latest_assessments(connection, row["id"]).values() if item.number not in gone
         ),
-        audits=_audits(connection, row["id"], gone),
+        audits=_audits(connection, row["id"], load(Claim, row["claim"]), policy, gone),
         share=Share(low=policy.share_low, high=policy.share_high),
         grounding=load(Grounding, row["grounding"]) if row["grounding"] else None,
     )
@@ -157,12 +162,18 @@ def _case(connection: Connection, row: dict[str, Any], policy: Policy) -> Case:
 def latest_assessments(connection: Connection, case_id: int) -> dict[int, Assessment]:
     """The last judgement of each item of evidence, by number."""
     query = (
-        select(assessments.c.number, assessments.c.body)
+        select(assessments.c.number, type_coerce(assessments.c.body, Text).label("body"))
         .where(assessments.c.case_id == case_id)
         .order_by(assessments.c.number, assessments.c.id)
     )
     latest = {row.number: row.body for row in connection.execute(query)}
-    return {number: load(Assessment, body) for number, body in latest.items()}
+    return {number: _assessment(body) for number, body in latest.items()}
+
+
+@lru_cache(maxsize=4096)
+def _assessment(text: str) -> Assessment:
+    """Read once, kept by its very text: each result on a case is judged with all assessments before it."""
+    return load(Assessment, json.loads(text))
 
 
 def withdrawn(connection: Connection, case_id: int) -> dict[int, str]:
@@ -175,7 +186,9 @@ def withdrawn(connection: Connection, case_id: int) -> dict[int, str]:
     return {body["number"]: body["reason"] for body in connection.execute(query).scalars()}
 
 
-def _audits(connection: Connection, case_id: int, gone: dict[int, str]) -> tuple[AuditEntry, ...]:
+def _audits(
+    connection: Connection, case_id: int, claim: Claim, policy: Policy, gone: dict[int, str]
+) -> tuple[AuditEntry, ...]:
     query = (
         select(evidence.c.number, evidence.c.body)
         .where(evidence.c.case_id == case_id, evidence.c.kind == "audit")
@@ -183,9 +196,10 @@ def _audits(connection: Connection, case_id: int, gone: dict[int, str]) -> tuple
     )
     items = ((row.number, load(Evidence, row.body)) for row in connection.execute(query))
     return tuple(
-        AuditEntry(number=number, root=item.audits, findings=item.findings)
+        entry
         for number, item in items
-        if item.audits is not None and item.findings and number not in gone
+        if number not in gone
+        for entry in audits_of(number, item, claim, policy)
     )
 
 
@@ -310,6 +324,7 @@ def _standing(case: Case, at: datetime) -> dict[str, Any]:
         "qualifying_count": sum(item.qualifying for item in case.assessments),
         "last_material_at": case.last_material_at,
         "due_at": case.due_at,
+        "material_price": case.material_price,
         "updated_at": at,
     }
 

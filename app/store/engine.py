@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import ArgumentError, OperationalError
 
-from app.domain.errors import Busy
+from app.domain.errors import Busy, Refused
+
+LOCK_KEY: Final = 7_316_204_511
+"""Advisory lock under which PostgreSQL servers that start together set a database up one by one."""
 
 READS: Final[dict[str, dict[str, Any]]] = {
     "postgresql": {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
@@ -19,8 +22,12 @@ READS: Final[dict[str, dict[str, Any]]] = {
 
 
 def make_engine(url: str) -> Engine:
-    """An engine for a database URL (sqlite or postgresql)."""
-    parsed = make_url(url)
+    """An engine for a database URL.
+
+    Raises:
+        Refused: it is no URL of an SQLite or PostgreSQL database.
+    """
+    parsed = _parsed(url)
     if parsed.get_backend_name() == "postgresql":
         return create_engine(
             parsed.set(drivername="postgresql+psycopg"), pool_size=10, max_overflow=20, pool_pre_ping=True
@@ -29,6 +36,22 @@ def make_engine(url: str) -> Engine:
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _parsed(url: str) -> URL:
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        parsed = None
+    if parsed is None or parsed.get_backend_name() not in ("sqlite", "postgresql"):
+        raise Refused(
+            "This is no database that can be used.",
+            field="database",
+            value=url if parsed is None else parsed.render_as_string(hide_password=True),
+            remedy="Give sqlite:///PATH or postgresql://USER:PASSWORD@HOST/NAME.",
+            code="bad-database",
+        )
+    return parsed
 
 
 @contextmanager
@@ -47,6 +70,13 @@ def writing(engine: Engine) -> Iterator[Connection]:
         connection = plain.execution_options(assay_writes=True)
         with connection.begin():
             yield connection
+
+
+def alone(connection: Connection) -> None:
+    """Wait, within a writing transaction, until no other server is setting this database up. On SQLite a
+    writer is alone by itself."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": LOCK_KEY})
 
 
 @contextmanager

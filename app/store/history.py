@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Table, select
 
 from app.domain.assess import Assessment
 from app.domain.errors import NotFound
@@ -15,7 +15,17 @@ from app.domain.evidence import Evidence
 from app.domain.policy import Policy
 from app.domain.route import Held, Route, Routing
 from app.store.codec import load
-from app.store.tables import alerts, assessments, cases, decisions, events, evidence, log
+from app.store.tables import (
+    alerts,
+    assessments,
+    cases,
+    decisions,
+    events,
+    evidence,
+    interpretations,
+    log,
+    readings,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +47,7 @@ class StoredDecision:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredEvent:
     """One recorded event with what followed. `before` and `head` are the chain's heads before and after it (its
-    evidence included)."""
+    evidence included); `told` holds the interpretations, prices and alerts that it led to."""
 
     id: int
     kind: str
@@ -48,6 +58,7 @@ class StoredEvent:
     policy_digest: str | None
     decisions: tuple[StoredDecision, ...]
     assessments: dict[int, Any]
+    told: dict[str, list[dict[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +91,7 @@ def load_history(connection: Connection, slug: str) -> CaseHistory:
     decided = _decisions(connection, case["id"])
     judged = _assessments(connection, case["id"])
     heads = _heads(connection, case["id"])
+    told = {name: _told(connection, case["id"], table, columns) for name, (table, columns) in TOLD.items()}
     query = select(events).where(events.c.case_id == case["id"]).order_by(events.c.id)
     stored = tuple(
         StoredEvent(
@@ -92,6 +104,7 @@ def load_history(connection: Connection, slug: str) -> CaseHistory:
             policy_digest=decided[row.id][0].policy_digest if decided[row.id] else None,
             decisions=tuple(decided[row.id]),
             assessments=judged[row.id],
+            told={name: found[row.id] for name, found in told.items()},
         )
         for row in connection.execute(query)
     )
@@ -138,6 +151,25 @@ def _assessments(connection: Connection, case_id: int) -> dict[int, dict[int, An
     query = select(assessments).where(assessments.c.case_id == case_id).order_by(assessments.c.id)
     for row in connection.execute(query):
         found[row.event_id][row.number] = row.body
+    return found
+
+
+TOLD: Final = {
+    "interpretations": (interpretations, ("at", "text")),
+    "prices": (readings, ("at", "value", "body")),
+    "alerts": (alerts, ("at", "owner", "route", "rule", "reason", "key", "held_back", "would_raise")),
+}
+
+
+def _told(
+    connection: Connection, case_id: int, table: Table, columns: tuple[str, ...]
+) -> dict[int, list[dict[str, Any]]]:
+    found: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    query = (
+        select(table).where(table.c.case_id == case_id, table.c.event_id.is_not(None)).order_by(table.c.id)
+    )
+    for row in connection.execute(query).mappings():
+        found[row["event_id"]].append({name: row[name] for name in columns})
     return found
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Table, insert, select
 
+from app.domain.errors import NotFound
 from app.store.codec import digest, plain
 from app.store.tables import LOGGED, cases, log
 
@@ -81,12 +82,23 @@ class Damage:
 
 
 def check_chain(connection: Connection, slug: str | None = None) -> Iterator[Damage]:
-    """Every disagreement in the chains of one case or all: changed, removed, inserted or reordered rows."""
+    """Every disagreement in the chains of one case or all: changed, removed, inserted or reordered rows.
+
+    Raises:
+        NotFound: there is no such case.
+    """
     query = select(cases.c.id, cases.c.slug, cases.c.log_length, cases.c.log_head).order_by(cases.c.id)
     if slug is not None:
         query = query.where(cases.c.slug == slug)
-    for case in connection.execute(query).all():
+    found = connection.execute(query).all()
+    if slug is not None and not found:
+        raise NotFound("case", slug)
+    for case in found:
         yield from _check_case(connection, case.id, case.slug, case.log_length, case.log_head)
+    if slug is None:
+        orphans = select(log.c.case_id).where(log.c.case_id.not_in(select(cases.c.id))).distinct()
+        for case_id in connection.execute(orphans.order_by(log.c.case_id)).scalars():
+            yield Damage(slug=f"case {case_id}", seq=0, part="cases", row_id=case_id, what="the case is gone")
 
 
 def _check_case(connection: Connection, case_id: int, slug: str, length: int, head: str) -> Iterator[Damage]:
@@ -103,10 +115,10 @@ def _check_case(connection: Connection, case_id: int, slug: str, length: int, he
             link.prev, link.seq, link.part, link.row_id, link.digest
         ):
             yield Damage(**where, what="the link does not follow the one before it")
-        row = rows.get(link.part, {}).pop(link.row_id, None)
-        if row is None:
+        row = rows.get(link.part, {}).pop(link.row_id, GONE)
+        if row is GONE:
             yield Damage(**where, what="the row is gone")
-        elif row_digest(row) != link.digest:
+        elif not _as_written(row, link.digest):
             yield Damage(**where, what="the row was changed after it was written")
         prev = link.hash
     if (seq, prev) != (length, head):
@@ -118,6 +130,30 @@ def _check_case(connection: Connection, case_id: int, slug: str, length: int, he
             yield Damage(slug=slug, seq=0, part=part, row_id=row_id, what="the row has no link in the log")
 
 
+GONE: Final[dict[str, Any]] = {}
+UNREADABLE: Final[dict[str, Any]] = {}
+"""Stand for a row that is not there, and for one whose values cannot be read."""
+
+
+def _as_written(row: dict[str, Any], expected: str) -> bool:
+    try:
+        return row is not UNREADABLE and row_digest(row) == expected
+    except (TypeError, ValueError):
+        # Something that we could not have written, such as NaN.
+        return False
+
+
 def _rows(connection: Connection, table: Table, case_id: int) -> dict[int, dict[str, Any]]:
-    found = connection.execute(select(table).where(table.c.case_id == case_id).order_by(table.c.id))
+    try:
+        found = connection.execute(select(table).where(table.c.case_id == case_id).order_by(table.c.id)).all()
+    except (TypeError, ValueError):
+        ids = select(table.c.id).where(table.c.case_id == case_id).order_by(table.c.id)
+        return {row_id: _row(connection, table, row_id) for row_id in connection.execute(ids).scalars().all()}
     return {row.id: dict(row._mapping) for row in found}
+
+
+def _row(connection: Connection, table: Table, row_id: int) -> dict[str, Any]:
+    try:
+        return dict(connection.execute(select(table).where(table.c.id == row_id)).one()._mapping)
+    except (TypeError, ValueError):
+        return UNREADABLE

@@ -174,9 +174,7 @@ def evidence_list(connection: Connection, slug: str) -> tuple[EvidenceRecord, ..
     return evidence_page(connection, slug, None, 2**31 - 2).items
 
 
-def evidence_page(
-    connection: Connection, slug: str, cursor: str | None, limit: int
-) -> Page[EvidenceRecord]:
+def evidence_page(connection: Connection, slug: str, cursor: str | None, limit: int) -> Page[EvidenceRecord]:
     """Evidence of a case, by number."""
     case_id = case_id_of(connection, slug)
     gone = withdrawn(connection, case_id)

@@ -84,6 +84,7 @@ cases = Table(
     Column("opened_at", UtcTime, nullable=False),
     Column("last_material_at", UtcTime, nullable=False),
     Column("due_at", UtcTime, nullable=False),
+    Column("material_price", Float, nullable=False),
     Column("updated_at", UtcTime, nullable=False),
     Column("recorded_at", UtcTime, nullable=False),
     Column("log_length", Integer, nullable=False),

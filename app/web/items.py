@@ -127,7 +127,7 @@ def _item(record: EvidenceRecord, claim: Claim, dial: Dial, audited: EvidenceRec
         link=web_link(evidence.url),
         address=evidence.url or "",
         at=dial.show(evidence.occurred_at),
-        dated=evidence.occurred_at != record.recorded_at,
+        dated=evidence.dated,
         recorded=dial.show(record.recorded_at),
         actor=record.actor,
         quote=evidence.quote or "",

@@ -28,6 +28,15 @@ APPEND_ONLY: Final = (
     "passes",
 )
 
+KEYS: Final = {
+    "evidence": (("id",), ("case_id", "number"), ("case_id", "ref")),
+    "log": (("case_id", "seq"), ("case_id", "prev"), ("part", "row_id")),
+    "policies": (("digest",),),
+    "blobs": (("sha256",),),
+    "passes": (("name", "hour"),),
+}
+"""What is unique in a table, where that is more than its id."""
+
 
 def upgrade() -> None:
     _tables()
@@ -49,6 +58,15 @@ def _sqlite() -> None:
                 f"CREATE TRIGGER {table}_no_{verb.lower()} BEFORE {verb} ON {table} "
                 f"BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END"
             )
+        # INSERT OR REPLACE deletes without firing a DELETE trigger, so a row that is there already is not written
+        # again. Where rows are kept by content, the first one stays and nothing is said: ON CONFLICT DO NOTHING.
+        keys = KEYS.get(table, (("id",),))
+        there = " OR ".join(f"({' AND '.join(f'{name} = NEW.{name}' for name in key)})" for key in keys)
+        answer = "IGNORE" if table in ("policies", "blobs", "passes") else f"ABORT, '{table} is append-only'"
+        op.execute(
+            f"CREATE TRIGGER {table}_no_replace BEFORE INSERT ON {table} "
+            f"WHEN EXISTS (SELECT 1 FROM {table} WHERE {there}) BEGIN SELECT RAISE({answer}); END"
+        )
 
 
 def _postgresql() -> None:
@@ -105,6 +123,7 @@ def _tables() -> None:
         sa.Column("opened_at", UtcTime(), nullable=False),
         sa.Column("last_material_at", UtcTime(), nullable=False),
         sa.Column("due_at", UtcTime(), nullable=False),
+        sa.Column("material_price", sa.Float(), nullable=False),
         sa.Column("updated_at", UtcTime(), nullable=False),
         sa.Column("recorded_at", UtcTime(), nullable=False),
         sa.Column("log_length", sa.Integer(), nullable=False),

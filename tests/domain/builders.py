@@ -292,7 +292,11 @@ def judged(
 
 
 def opened(*evidence: Evidence, claim: Claim = CLAIM, at: datetime = OPENED, **changes: Any) -> Outcome:
-    return decide(None, CaseOpened(at=at, slug="a-case", claim=claim, evidence=evidence, **changes), POLICY)
+    return decide(
+        None,
+        CaseOpened(at=at, slug="a-case", claim=claim, evidence=evidence, **{"opened_at": at, **changes}),
+        POLICY,
+    )
 
 
 def record(

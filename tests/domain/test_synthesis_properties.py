@@ -22,7 +22,9 @@ shares = st.tuples(st.floats(0, 1), st.floats(MIN_SHARE, 1)).map(
     lambda pair: Share(low=min(pair), high=max(pair))
 )
 
-ENVELOPE_TOLERANCE = 1e-3
+ENVELOPE_SLACK = 1e-4
+"""Absolute: what a price of next to nothing may lose by the search."""
+ENVELOPE_TOLERANCE = 2e-3
 """Relative. The envelopes are searched, not written down; see the docstring of app.domain.envelope."""
 
 
@@ -55,7 +57,7 @@ def test_price_never_falls_when_an_effect_rises(table: list[Effect], index: int,
     if raised[i].y < table[i].y:
         return
     before, after = posterior(table, delta=0.1).price, posterior(raised, delta=0.1).price
-    assert after >= before * (1 - ENVELOPE_TOLERANCE) - 1e-12
+    assert after >= before * (1 - ENVELOPE_TOLERANCE) - ENVELOPE_SLACK
 
 
 @settings(max_examples=150, deadline=None)

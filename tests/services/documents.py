@@ -38,7 +38,9 @@ def imported(slug: str = SLUG) -> dict[str, Any]:
     return document | {"slug": slug}
 
 
-def metric(*values: Any, name: str = "output_throughput", unit: str = "token/s", **more: Any) -> dict[str, Any]:
+def metric(
+    *values: Any, name: str = "output_throughput", unit: str = "token/s", **more: Any
+) -> dict[str, Any]:
     """One metric of an arm."""
     return {"name": name, "unit": unit, "values": list(values), **more}
 
@@ -109,7 +111,10 @@ def stage(*, rate: float, tokens: float, requested: float = 200.0) -> dict[str, 
     """An inference-perf stage with its own achieved rate and output throughput, cut down from a real one."""
     run: dict[str, Any] = json.loads((FILES / "stage_6_lifecycle_metrics.json").read_text(encoding="utf-8"))
     run["load_summary"] |= {"requested_rate": requested, "achieved_rate": rate}
-    run["successes"]["throughput"] |= {"output_tokens_per_sec": tokens, "total_tokens_per_sec": 25000.0 + tokens}
+    run["successes"]["throughput"] |= {
+        "output_tokens_per_sec": tokens,
+        "total_tokens_per_sec": 25000.0 + tokens,
+    }
     return run
 
 
