@@ -1,4 +1,5 @@
-"""The HTTP client of the command line: a server by address, or this machine's own database when none is running."""
+"""The HTTP client of the command line: a server by address, or this machine's own database when none is
+running."""
 
 from __future__ import annotations
 

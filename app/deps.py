@@ -37,7 +37,7 @@ class House:
         return Desk(policy=self.policy, owner=self.owner, actor=actor, now=self.clock.now())
 
 
-def house(request: Request) -> House:
+async def house(request: Request) -> House:
     """The process's own things, put there by `app.main`."""
     found: House = request.app.state.house
     return found

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.resources import files
-from ipaddress import ip_address
-from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse
 from fastapi.staticfiles import StaticFiles
 from sqlalchemy import select, text
-from starlette.exceptions import HTTPException
 
 from app.api.extras import router as extras
 from app.api.problems import HANDLED, BodyLimit, add_openapi_problem, from_error, told
@@ -23,21 +19,18 @@ from app.api.routes import router as api
 from app.clock import Clock
 from app.deps import House
 from app.formats.case_file import CaseFile
-from app.formats.native import ResultIn
 from app.formats.strict_json import strict_json
 from app.formats.wire import read_document
 from app.seed import seed_files
-from app.services import intake
 from app.services.opening import open_case
 from app.services.policy_file import load_policy
-from app.services.read import Reader
 from app.services.tokens import owner_token
 from app.settings import Settings
 from app.store.engine import alone, make_engine, reading, writing
 from app.store.migrate import migrate, newest_revision
 from app.store.tables import cases
 from app.web import pages
-from app.web import reading as web
+from app.web.render import HEADERS as PAGE_HEADERS
 from workers import schedule
 
 log = logging.getLogger("assay")
@@ -46,8 +39,8 @@ log = logging.getLogger("assay")
 def build_house(
     settings: Settings, clock: Clock | None = None, tell: Callable[[str], None] = log.info
 ) -> House:
-    """Open the database and bring it to the newest schema, load the seed case into an empty one, and see to the
-    owner's token. `tell` hears what was done.
+    """Open the database and bring it to the newest schema, load the seed case into an empty one, and see to
+    the owner's token. `tell` hears what was done.
 
     Raises:
         Refused: the policy file cannot be taken.
@@ -95,7 +88,7 @@ def create_app(here: House, *, scheduled: bool = False) -> FastAPI:
     app.include_router(api)
     app.include_router(extras)
     app.include_router(health)
-    _add_pages(app, here)
+    _add_pages(app)
     for kind in HANDLED:
         app.add_exception_handler(kind, _answer_error)
     app.add_exception_handler(Exception, _answer_error)
@@ -103,71 +96,21 @@ def create_app(here: House, *, scheduled: bool = False) -> FastAPI:
     return app
 
 
-def _add_pages(app: FastAPI, here: House) -> None:
+def _add_pages(app: FastAPI) -> None:
     app.include_router(pages.router)
     app.add_api_route("/docs", _docs_page, include_in_schema=False)
     app.mount("/static", StaticFiles(packages=[("app.web", "static")]), name="static")
-    app.dependency_overrides |= {
-        web.reading: _page_reader,
-        web.writing: _page_writer,
-        web.owner: lambda: web.Owner(name=here.settings.owner, zone=here.settings.zone),
-        web.present: here.clock.now,
-        web.policy: lambda: here.policy,
-        web.page_hosts: lambda: here.settings.page_hosts,
-    }
 
 
 def _docs_page() -> Response:
     """The API's description, drawn by a vendored Swagger UI: no request leaves for elsewhere."""
     page = files("app.web") / "templates" / "docs.html"
-    return HTMLResponse(page.read_text(encoding="utf-8"))
-
-
-def _page_writer(request: Request) -> PageWriter:
-    """Pages take input from this very machine only; from elsewhere a token is needed, through the API."""
-    if not _near(request):
-        raise HTTPException(
-            403, "Pages take input on the machine that serves them; elsewhere use the API with a token."
-        )
-    return PageWriter(request.app.state.house)
-
-
-def _page_reader(request: Request) -> Reader:
-    """Where reading needs a token, pages are shown on this very machine only: a browser has none."""
-    here: House = request.app.state.house
-    if not here.settings.public_read and not _near(request):
-        raise HTTPException(
-            403,
-            "Reading needs a token here (ASSAY_PUBLIC_READ is off), so pages are shown on the machine that "
-            "serves them only; elsewhere use the API with a token.",
-        )
-    return Reader(here.engine)
-
-
-def _near(request: Request) -> bool:
-    try:
-        return ip_address(request.client.host if request.client else "").is_loopback
-    except ValueError:
-        return False
-
-
-@dataclass(frozen=True, slots=True)
-class PageWriter:
-    """What the pages write: as the owner, for whom they are."""
-
-    here: House
-
-    def validate(self, document: ResultIn) -> Mapping[str, Any]:
-        """The answer that `submit` would give; nothing is stored."""
-        with reading(self.here.engine) as connection:
-            answer = intake.preview_result(connection, document, self.here.desk("owner"))
-        return intake.plain(answer)
-
-    def submit(self, document: ResultIn) -> Mapping[str, Any]:
-        """Record a result and answer with what followed."""
-        with writing(self.here.engine) as connection:
-            answer = intake.record_result(connection, document, self.here.desk("owner"))
-        return intake.plain(answer)
+    policy = (
+        "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'"
+    )
+    return HTMLResponse(
+        page.read_text(encoding="utf-8"), headers={**PAGE_HEADERS, "Content-Security-Policy": policy}
+    )
 
 
 def _answer_error(request: Request, error: Exception) -> Response:
@@ -176,8 +119,7 @@ def _answer_error(request: Request, error: Exception) -> Response:
         return from_error(error)
     here: House = request.app.state.house
     status, title, detail, remedy = told(error)
-    whom = web.Owner(name=here.settings.owner, zone=here.settings.zone)
-    return pages.error_page(status, title, detail, remedy or "", now=here.clock.now(), whom=whom)
+    return pages.error_page(status, title, detail, remedy or "", now=here.clock.now(), whom=here.owner)
 
 
 health = APIRouter(tags=["operators"])

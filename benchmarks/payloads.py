@@ -48,7 +48,7 @@ def case(slug: str, number: int = 0) -> dict[str, Any]:
     return {
         "slug": slug,
         "title": f"Four-bit weights raise serving throughput on one GPU ({number})",
-        "summary": "A vendor states that four-bit weights raise output throughput of a served 32 B model by 29 to 40 %.",
+        "summary": "A vendor states that four-bit weights raise output throughput of a 32 B model by 29 to 40 %.",
         "why_it_matters": "It would change which cards are bought next quarter.",
         "tags": ["quantization", "serving"],
         "entities": ["vllm", "qwen3-32b"],
@@ -90,7 +90,8 @@ def source(number: int) -> dict[str, Any]:
 
 
 def result(slug: str, number: int, metrics: int = len(METRICS)) -> dict[str, Any]:
-    """Result number `number` on a case: two arms, twenty config fields and ten metrics each, one value a metric."""
+    """Result number `number` on a case: two arms, twenty config fields and ten metrics each, one value a
+    metric."""
     noise = random.Random(number)
     formats = {"baseline": "bf16", "treatment": "nvfp4"}
     return {

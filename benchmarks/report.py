@@ -75,8 +75,10 @@ def save(name: str, figures: dict[str, Any], packages: dict[str, str]) -> Path:
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
     module = Path(sys.argv[0]).stem
+    # Where things lie on this machine is nobody's business.
+    words = ["PATH" if Path(word).is_absolute() else word for word in sys.argv[1:]]
     document = {
-        "command": shlex.join(["python", "-m", f"benchmarks.{module}", *sys.argv[1:]]),
+        "command": shlex.join(["python", "-m", f"benchmarks.{module}", *words]),
         "commit": commit(),
         "machine": machine(),
         "versions": packages,

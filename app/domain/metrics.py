@@ -146,8 +146,7 @@ STATISTICS: Final = (None, "mean", "median", "p50")
 
 def statistic_rank(statistic: str | None) -> tuple[int, str]:
     """Sorting key that puts the statistic that speaks for its metric first. It never depends on the values,
-    so that
-    nobody gains by naming many."""
+    so that nobody gains by naming many."""
     known = STATISTICS.index(statistic) if statistic in STATISTICS else len(STATISTICS)
     return (known, statistic or "")
 
@@ -189,8 +188,7 @@ def _measures_the_same(source: pint.Unit, wanted: pint.Unit, registry: pint.Unit
     """Whether one is a plain multiple of the other.
 
     The library counts bits, turns and decibels as dimensionless: by dimension alone a request rate could be
-    given in
-    GB/s, or in rpm (which it reads as turns a minute), and an accuracy in degrees.
+    given in GB/s, or in rpm (which it reads as turns a minute), and an accuracy in degrees.
     """
     if not source.is_compatible_with(wanted):
         return False

@@ -26,8 +26,7 @@ class Ears:
     """Facts about the recipient at the moment of routing.
 
     `interrupts_today` counts interrupts routed since the recipient's local midnight; `recent` says when
-    alerts on this
-    case last went out louder than silent, by key.
+    alerts on this case last went out louder than silent, by key.
     """
 
     owner: str
@@ -59,13 +58,38 @@ class Routing:
     would_raise: str | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Way:
+    """Where a change goes, and why."""
+
+    rule: str
+    loudest: Route
+    route: Route
+    reason: str
+    key: str
+    held: tuple[Held, ...]
+
+
 def route(slug: str, change: Change, at: datetime, ears: Ears, policy: Policy) -> Routing:
     """Route one change.
 
-    The key of duplicates is the case, the rule and what it arrives at: state and verdict, and the price
-    where the
-    price is the news. An alert is a duplicate only while nothing else was told about the case since.
+    The key of duplicates is the case, the rule and what it arrives at: state and verdict, and the price where
+    the price is the news. An alert is a duplicate only while nothing else was told about the case since.
     """
+    way = _way(slug, change, at, ears, policy)
+    held_back = f"; held back: {'; '.join(entry.reason for entry in way.held)}" if way.held else ""
+    return Routing(
+        owner=ears.owner,
+        route=way.route,
+        rule=way.rule,
+        reason=f"{way.reason}{held_back}",
+        key=way.key,
+        held_back=way.held,
+        would_raise=_would_raise(slug, change, way, at, ears, policy),
+    )
+
+
+def _way(slug: str, change: Change, at: datetime, ears: Ears, policy: Policy) -> _Way:
     fired, loudest, why = _consequence(change, policy)
     key = f"{slug}/{fired}/{change.state_after}/{change.verdict_after}"
     if fired == PRICE_MOVE:
@@ -79,15 +103,7 @@ def route(slug: str, change: Change, at: datetime, ears: Ears, policy: Policy) -
     if again is not None:
         current = Route.SILENT
         held.append(again)
-    return Routing(
-        owner=ears.owner,
-        route=current,
-        rule=fired,
-        reason=why if not held else f"{why}; held back: {'; '.join(entry.reason for entry in held)}",
-        key=key,
-        held_back=tuple(held),
-        would_raise=_would_raise(slug, change, current, loudest, held, at, ears, policy),
-    )
+    return _Way(rule=fired, loudest=loudest, route=current, reason=why, key=key, held=tuple(held))
 
 
 PRICE_MOVE = "price-move"
@@ -160,25 +176,18 @@ def _duplicate(key: str, at: datetime, ears: Ears, policy: Policy) -> Held | Non
 
 
 def _would_raise(
-    slug: str,
-    change: Change,
-    current: Route,
-    loudest: Route,
-    held: list[Held],
-    at: datetime,
-    ears: Ears,
-    policy: Policy,
+    slug: str, change: Change, way: _Way, at: datetime, ears: Ears, policy: Policy
 ) -> str | None:
     """The smallest change that would have raised the route by itself."""
-    lowered = [entry.rule for entry in held if entry.rule != DUPLICATE]
-    if len(lowered) < len(held):
-        instead = Route.DIGEST if lowered else loudest
+    lowered = [entry.rule for entry in way.held if entry.rule != DUPLICATE]
+    if len(lowered) < len(way.held):
+        instead = Route.DIGEST if lowered else way.loudest
         return f"without {DUPLICATE} this would have {WENT[instead]}"
     if lowered:
         return f"without {' and '.join(lowered)} this would have interrupted"
-    if current is Route.INTERRUPT:
+    if way.route is Route.INTERRUPT:
         return None
-    if current is Route.DIGEST:
+    if way.route is Route.DIGEST:
         blockers = [entry.rule for entry in _lowered(at, ears, policy)]
         without = f", without {' and '.join(blockers)}," if blockers else ""
         return f"a change of verdict or a first qualifying result{without} would have interrupted"
@@ -190,13 +199,13 @@ WENT = {Route.DIGEST: "gone to the digest", Route.INTERRUPT: "interrupted"}
 
 def _price_to_digest(slug: str, change: Change, at: datetime, ears: Ears, policy: Policy) -> str:
     """Prices rounded away from the present one, so that what is named is always far enough."""
-    up = math.ceil((change.price_before + policy.digest_price_move) * 100 - 1e-6) / 100
-    down = math.floor((change.price_before - policy.digest_price_move) * 100 + 1e-6) / 100
+    up = math.ceil((change.price_before + policy.digest_price_move) * 100 - 1e-8) / 100
+    down = math.floor((change.price_before - policy.digest_price_move) * 100 + 1e-8) / 100
     words = [
         f"at price {sign} {price:.2f}"
         for sign, price in (("≥", up), ("≤", down))
         if 0 < price < 1
-        and route(slug, replace(change, price_after=price), at, ears, policy).route is Route.DIGEST
+        and _way(slug, replace(change, price_after=price), at, ears, policy).route is Route.DIGEST
     ]
     if not words:
         return "a change of state would have gone to the digest"
@@ -205,8 +214,7 @@ def _price_to_digest(slug: str, change: Change, at: datetime, ears: Ears, policy
 
 def decisions_of(routing: Routing, at: datetime, ears: Ears) -> tuple[Decision, Decision]:
     """The two trace entries of a routing: `alert_route`, then what it came to. The recipient's facts are
-    kept with
-    them, so that the routing can be computed again."""
+    kept with them, so that the routing can be computed again."""
     facts = {
         "owner": routing.owner,
         "route": str(routing.route),

@@ -14,6 +14,7 @@ from typing import Final
 
 from app.domain.contrast import Arm, Role, RunFacts
 from app.domain.policy import Policy
+from app.domain.repeats import told_once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,23 +56,23 @@ def judge_runs(arm: Arm, policy: Policy) -> RunValidity:
     if not arm.runs:
         missing = "no load generator's record of a run is attached, so its validity cannot be told"
         return RunValidity(arm=arm.role, valid=None, reasons=(missing,))
-    failed: list[str] = []
-    untold: list[str] = []
-    unchecked: list[str] = []
-    for run in arm.runs:
-        label = f"{run.source}: " if len(arm.runs) > 1 else ""
-        findings = [(check, check.judge(run, policy)) for check in CHECKS]
-        failed += [label + reason for _, finding in findings for reason in finding.reasons]
-        absent = [check for check, finding in findings if not finding.possible]
-        untold += [f"{label}{check.what} not recorded" for check in absent if check.needed]
-        unchecked += [
-            f"{label}not checked: {check.what} not recorded" for check in absent if not check.needed
+    found = [(run.source, [(check, check.judge(run, policy)) for check in CHECKS]) for run in arm.runs]
+    failed = told_once([(name, [r for _, finding in all_ for r in finding.reasons]) for name, all_ in found])
+    absent = [(name, [check for check, finding in all_ if not finding.possible]) for name, all_ in found]
+    untold = told_once(
+        [(name, [f"{c.what} not recorded" for c in all_ if c.needed]) for name, all_ in absent]
+    )
+    unchecked = told_once(
+        [
+            (name, [f"not checked: {c.what} not recorded" for c in all_ if not c.needed])
+            for name, all_ in absent
         ]
+    )
     if failed:
-        return RunValidity(arm=arm.role, valid=False, reasons=tuple(failed))
+        return RunValidity(arm=arm.role, valid=False, reasons=failed)
     if untold:
-        return RunValidity(arm=arm.role, valid=None, reasons=tuple(untold + unchecked))
-    return RunValidity(arm=arm.role, valid=True, reasons=tuple(unchecked))
+        return RunValidity(arm=arm.role, valid=None, reasons=untold + unchecked)
+    return RunValidity(arm=arm.role, valid=True, reasons=unchecked)
 
 
 def _failed(reason: str) -> Finding:

@@ -1,10 +1,8 @@
 """The published vocabulary of configuration names: what an arm may say about itself.
 
 Names are dotted. Unknown names are kept and reported, never dropped. Each known name belongs to a group,
-which says
-by which criterion a difference is judged: workload fields must match, system fields must match unless they
-are
-the claim's factor.
+which says by which criterion a difference is judged: workload fields must match, system fields must match
+unless they are the claim's factor.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from app.domain.claim import Scalar
 from app.domain.contrast import Arm, Attachment, Metric, Role, RunFacts
 from app.domain.errors import Refused
 from app.domain.metrics import canonical, spec_of
+from app.domain.repeats import told_once
 from app.domain.vocabulary import read_config
 from app.formats.parsed import Parsed
 
@@ -245,10 +246,9 @@ def _with_limit(run: RunFacts, config: Mapping[str, Scalar]) -> RunFacts:
 
 
 def _notes(files: Sequence[Parsed]) -> tuple[str, ...]:
-    if len(files) == 1:
-        return files[0].notes
-    return tuple(
-        f"{file.run.source if file.run else f'file {index + 1}'}: {note}"
-        for index, file in enumerate(files)
-        for note in file.notes
+    return told_once(
+        [
+            (file.run.source if file.run else f"file {index}", file.notes)
+            for index, file in enumerate(files, start=1)
+        ]
     )

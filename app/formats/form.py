@@ -21,7 +21,8 @@ def from_form(fields: Mapping[str, str], files: Mapping[str, Sequence[tuple[str,
     """One result.
 
     Args:
-        fields: `document` alone (a native result as JSON), or the names of `FIELDS`; empty ones count as absent.
+        fields: `document` alone (a native result as JSON), or the names of `FIELDS`; empty ones count as
+        absent.
         files: `baseline` and `treatment`, each with names and bytes; several are replicates.
 
     Raises:

@@ -7,7 +7,7 @@ import binascii
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -215,7 +215,7 @@ def build_result(document: ResultIn, claim: Claim, *, now: datetime, policy: Pol
     notices = [
         f"{name} is not in the vocabulary; kept, and treated as part of the system" for name in unknown
     ]
-    notices += [f"{arm.role}: {note}" for arm in arms for note in arm.notes]
+    notices += [f"{arm.role}: {note}" for arm in (baseline, treatment) for note in arm.notes]
     ref = result_ref(document)
     return Built(
         evidence=Evidence(
@@ -295,9 +295,11 @@ def _arm(document: ArmIn, where: str, outer_format: str) -> tuple[Arm, list[RawF
     ]
     for index, metric in enumerate(metrics):
         try:
-            spec_of(metric.name)
+            canonical(1.0, metric.unit, metric.name)
         except Refused as error:
-            raise error.within(f"{where}.metrics[{index}]") from error
+            # The core names the field within a metric; here it is known which metric of which arm.
+            error.field = f"{where}.metrics[{index}].{error.field.rpartition('.')[2]}"
+            raise
     arm = assemble(
         document.role,
         parsed,
@@ -324,6 +326,7 @@ def _decoded(text: str, path: str) -> bytes:
 
 
 def _not_future(when: datetime | None, now: datetime, field: str) -> datetime | None:
+    """The time in UTC: reasons tell it so, whatever zone it was handed in with."""
     if when is not None and when > now + CLOCK_SKEW:
         raise Refused(
             f"{field} lies in the future.",
@@ -332,7 +335,7 @@ def _not_future(when: datetime | None, now: datetime, field: str) -> datetime | 
             remedy=f"It is {now.isoformat()} here; give the time at which it happened.",
             code="in-the-future",
         )
-    return when
+    return when and when.astimezone(UTC)
 
 
 def _publisher(document: PublisherIn | None) -> Publisher | None:
@@ -361,8 +364,8 @@ def _address(url: str | None, field: str) -> str | None:
 
 
 def _measured(*arms: Arm) -> str:
-    """Identity of what was measured: the raw files, or the numbers where there are none. The same handed in under
-    other words, or at another date, is one measurement told twice."""
+    """Identity of what was measured: the raw files, or the numbers where there are none. The same handed in
+    under other words, or at another date, is one measurement told twice."""
     return digest(
         [
             sorted(file.sha256 for file in arm.attachments if file.format != ATTACHMENT) or _numbers(arm)

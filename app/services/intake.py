@@ -172,7 +172,8 @@ def _source(connection: Connection, held: Locked, document: EvidenceIn, desk: De
 def _named(connection: Connection, held: Locked, key: int | str | None, field: str) -> Evidence | None:
     if key is None:
         return None
-    found = cases.evidence_number(connection, held.log.case_id, key) if isinstance(key, int) else None
+    there = isinstance(key, int) and 0 < key <= held.evidence_count
+    found = cases.evidence_number(connection, held.log.case_id, int(key)) if there else None
     if found is None:
         raise Refused(
             f"The case has no item of evidence {key!r}.",

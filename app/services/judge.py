@@ -1,4 +1,5 @@
-"""The shell around the core: what was decided on an event is routed and appended, in the caller's transaction."""
+"""The shell around the core: what was decided on an event is routed and appended, in the caller's
+transaction."""
 
 from __future__ import annotations
 
@@ -55,8 +56,8 @@ def settle(
 ) -> Judgement:
     """Append what an event led to, and route it.
 
-    `before` is the chain's head before the event: with the event itself it fixes everything that the decision could
-    know, so it is what the input hash is taken over.
+    `before` is the chain's head before the event: with the event itself it fixes everything that the
+    decision could know, so it is what the input hash is taken over.
     """
     if not outcome.decisions:
         return Judgement(outcome=outcome, routing=None)

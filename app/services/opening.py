@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from sqlalchemy import Connection
@@ -85,7 +85,7 @@ def _opened_at(document: CaseIn, now: datetime) -> datetime:
             remedy="Leave it out to open the case now.",
             code="in-the-future",
         )
-    return when
+    return when.astimezone(UTC)
 
 
 def _keep_history(log: CaseLog, history: HistoryIn, now: datetime) -> None:

@@ -75,7 +75,8 @@ def _look(engine: Engine, slug: str, hour: datetime, desk: Desk) -> list[str]:
 def deaf_time(connection: Connection, since: datetime, until: datetime) -> timedelta:
     """Whole hours in (since, until) for which no pass was made: nobody could have handed evidence in.
 
-    The hour of `until` itself is the pass in hand, so it does not count; nor does the hour in which `since` lies.
+    The hour of `until` itself is the pass in hand, so it does not count; nor does the hour in which `since`
+    lies.
     """
     first, last = hour_of(since) + timedelta(hours=1), hour_of(until) - timedelta(hours=1)
     if last < first:

@@ -72,7 +72,7 @@ def _share(*values: float) -> bool:
 
 
 def _finite(name: str, policy: Policy) -> bool:
-    return 0 <= getattr(policy, name) < math.inf
+    return bool(0 <= getattr(policy, name) < math.inf)
 
 
 SENSIBLE: Final[dict[str, Callable[[Policy], bool]]] = {

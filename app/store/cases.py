@@ -282,7 +282,8 @@ def add_interpretation(
 
 
 def add_outcome(log: CaseLog, event_id: int, outcome: Outcome) -> None:
-    """Append assessments, interpretations and the price reading of an outcome (decisions are added by the caller)."""
+    """Append assessments, interpretations and the price reading of an outcome (decisions are added by the
+    caller)."""
     for item in outcome.assessments:
         log.add(assessments, event_id=event_id, number=item.number, body=dump(item))
     for entry in outcome.interpretations:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -45,7 +45,17 @@ def canonical(value: Any) -> bytes:
     try:
         return _write(_alike(value)).encode()
     except (_Unlike, UnicodeEncodeError):
-        return rfc8785.dumps(value)
+        return rfc8785.dumps(_exact(value))
+
+
+def _exact(value: Any) -> Any:
+    """The value with ±2^53 as a float: it enters as the last exact integer, and the reference refuses it as
+    one."""
+    if isinstance(value, list | tuple):
+        return [_exact(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _exact(item) for key, item in value.items()}
+    return float(value) if isinstance(value, int) and abs(value) == 2**53 else value
 
 
 class _Unlike(Exception):
@@ -81,6 +91,8 @@ def _number(value: float) -> float:
 def plain(row: dict[str, Any]) -> dict[str, Any]:
     """Column values as JSON values: times as RFC 3339 text in UTC with microseconds."""
     return {
-        name: value.isoformat(timespec="microseconds") if isinstance(value, datetime) else value
+        name: value.astimezone(UTC).isoformat(timespec="microseconds")
+        if isinstance(value, datetime)
+        else value
         for name, value in row.items()
     }

@@ -46,8 +46,8 @@ class StoredDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredEvent:
-    """One recorded event with what followed. `before` and `head` are the chain's heads before and after it (its
-    evidence included); `told` holds the interpretations, prices and alerts that it led to."""
+    """One recorded event with what followed. `before` and `head` are the chain's heads before and after it
+    (its evidence included); `told` holds the interpretations, prices and alerts that it led to."""
 
     id: int
     kind: str

@@ -19,8 +19,9 @@ from app.store.tables import alerts, blobs, idempotency, passes, policies, token
 def _insert_new(connection: Connection, table: Any, row: dict[str, Any]) -> bool:
     """Insert unless the key is there; whether it was inserted."""
     dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
-    statement = dialect.insert(table).values(row).on_conflict_do_nothing()
-    return bool(connection.execute(statement).rowcount)
+    key = next(iter(table.primary_key))
+    statement = dialect.insert(table).values(row).on_conflict_do_nothing().returning(key)
+    return connection.execute(statement).first() is not None
 
 
 def keep_policy(connection: Connection, policy: Policy, at: datetime) -> str:

@@ -169,9 +169,13 @@ def whole_case(connection: Connection, slug: str) -> CaseRecord:
     )
 
 
+LARGEST_NUMBER: Final = 2**31 - 1
+"""What PostgreSQL's INTEGER holds."""
+
+
 def evidence_list(connection: Connection, slug: str) -> tuple[EvidenceRecord, ...]:
     """All evidence of a case, by number."""
-    return evidence_page(connection, slug, None, 2**31 - 2).items
+    return evidence_page(connection, slug, None, LARGEST_NUMBER - 1).items
 
 
 def evidence_page(connection: Connection, slug: str, cursor: str | None, limit: int) -> Page[EvidenceRecord]:
@@ -181,7 +185,8 @@ def evidence_page(connection: Connection, slug: str, cursor: str | None, limit: 
     judged = latest_assessments(connection, case_id)
     query = select(evidence).where(evidence.c.case_id == case_id).order_by(evidence.c.number).limit(limit + 1)
     if cursor:
-        query = query.where(evidence.c.number > read_cursor(cursor, (int,))[0])
+        last = read_cursor(cursor, (int,))[0]
+        query = query.where(evidence.c.number > min(max(last, 0), LARGEST_NUMBER))
     rows = connection.execute(query).all()
     items = tuple(
         EvidenceRecord(

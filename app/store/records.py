@@ -19,8 +19,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseSummary:
-    """One line of the case list. `heat` is `None` while nothing was ever measured; `prices` are the latest few, oldest
-    first, for a sparkline."""
+    """One line of the case list. `heat` is `None` while nothing was ever measured; `prices` are the latest
+    few, oldest first, for a sparkline."""
 
     slug: str
     title: str

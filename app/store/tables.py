@@ -47,6 +47,13 @@ def _one_of(column: str, values: Iterable[StrEnum]) -> CheckConstraint:
     return CheckConstraint(f"{column} IN ({allowed})", name=column)
 
 
+def _finite(column: str) -> CheckConstraint:
+    """Neither infinite nor, on PostgreSQL, NaN (SQLite keeps none)."""
+    return CheckConstraint(
+        f"{column} BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308", name=column
+    )
+
+
 def _key() -> Column[Any]:
     return Column("id", Id, primary_key=True, autoincrement=True)
 
@@ -199,6 +206,7 @@ readings = Table(
     Column("value", Float, nullable=False),
     Column("body", JsonText, nullable=False),
     CheckConstraint("kind IN ('price', 'heat')", name="kind"),
+    _finite("value"),
     Index("ix_readings_case", "case_id", "kind", "id"),
 )
 

@@ -41,7 +41,8 @@ class UtcTime(TypeDecorator[datetime]):
 
 
 class JsonText(TypeDecorator[Any]):
-    """JSON kept as text, byte for byte: JSONB would change numbers, and digests are taken over what is stored."""
+    """JSON kept as text, byte for byte: JSONB would change numbers, and digests are taken over what is
+    stored."""
 
     impl = Text
     cache_ok = True

@@ -8,12 +8,13 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from app.services.judge import Owner
 from app.web import submit_pages
 from app.web.alert_list import ALERTS_ON_A_PAGE, alerts_context, read_alert_wishes
 from app.web.case_list import CASES_ON_A_PAGE, cases_context, read_case_wishes
 from app.web.case_page import CaseFacts, CaseWish, case_context
 from app.web.contexts import ErrorContext
-from app.web.reading import For, InForce, Now, Owner, Shelf, base_of
+from app.web.reading import For, InForce, Now, Shelf, base_of
 from app.web.render import render, shell
 from app.web.times import Dial
 

@@ -1,121 +1,91 @@
-"""The seam between pages and services: what pages read, what they write, and who must provide it.
-
-Each function below is a FastAPI dependency that the composition root replaces through
-`app.dependency_overrides`. Until it does, asking for one is a mistake in the wiring and says so.
-"""
+"""What pages read and write, and for whom they are: the seam between pages and services."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, Protocol
+from ipaddress import ip_address
+from typing import Annotated, Any
 
 from fastapi import Depends
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
+from app.deps import House, HouseDep
 from app.domain.policy import Policy
 from app.formats.native import ResultIn
-from app.store.records import (
-    AlertRecord,
-    CaseRecord,
-    CaseSummary,
-    DecisionRecord,
-    EvidenceRecord,
-    InterpretationRecord,
-    Page,
-    PricePoint,
-)
+from app.services import intake
+from app.services.judge import Owner
+from app.services.read import Reader
+from app.store.engine import reading, writing
 
 
-class Reading(Protocol):
-    """What pages read. `case` and the histories raise `NotFound` for an unknown slug."""
+@dataclass(frozen=True, slots=True)
+class PageWriter:
+    """What the pages write: as the owner, for whom they are."""
 
-    def cases(
-        self,
-        *,
-        state: str | None,
-        verdict: str | None,
-        tag: str | None,
-        entity: str | None,
-        q: str | None,
-        min_price: float | None,
-        sort: str,
-        cursor: str | None,
-        limit: int,
-    ) -> Page[CaseSummary]:
-        """One page of cases; `sort` is updated, price or title."""
-
-    def case(self, slug: str) -> CaseRecord:
-        """A case but for its histories."""
-
-    def evidence(self, slug: str) -> tuple[EvidenceRecord, ...]:
-        """All evidence, by number."""
-
-    def interpretations(self, slug: str) -> tuple[InterpretationRecord, ...]:
-        """What the case was taken to mean, newest first."""
-
-    def decisions(self, slug: str, *, cursor: str | None = None, limit: int = 200) -> Page[DecisionRecord]:
-        """The decision trace, newest first."""
-
-    def prices(self, slug: str) -> tuple[PricePoint, ...]:
-        """Prices, oldest first."""
-
-    def alerts(
-        self, *, route: str | None, since: datetime | None, cursor: str | None, limit: int
-    ) -> Page[AlertRecord]:
-        """Routing decisions, newest first."""
-
-
-class Writing(Protocol):
-    """What pages write.
-
-    Both answer as the public contract says; both may raise `Refused`, `NotFound` and `Conflict`.
-    """
+    here: House
 
     def validate(self, document: ResultIn) -> Mapping[str, Any]:
         """The answer that `submit` would give; nothing is stored."""
+        with reading(self.here.engine) as connection:
+            answer = intake.preview_result(connection, document, self.here.desk("owner"))
+        return intake.plain(answer)
 
     def submit(self, document: ResultIn) -> Mapping[str, Any]:
         """Record a result and answer with what followed."""
+        with writing(self.here.engine) as connection:
+            answer = intake.record_result(connection, document, self.here.desk("owner"))
+        return intake.plain(answer)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
-    """For whom the pages are: the name that they call, the zone in which they show times."""
-
-    name: str
-    zone: str
-
-
-def reading() -> Reading:
-    """What pages read from."""
-    raise NotImplementedError("reading() has no provider")
-
-
-def writing() -> Writing:
-    """What pages write to."""
-    raise NotImplementedError("writing() has no provider")
+def shelf(request: Request, here: HouseDep) -> Reader:
+    """What pages read from. Where reading needs a token, pages are shown on this very machine only: a browser has
+    none."""
+    if not here.settings.public_read and not _near(request):
+        raise HTTPException(
+            403,
+            "Reading needs a token here (ASSAY_PUBLIC_READ is off), so pages are shown on the machine that "
+            "serves them only; elsewhere use the API with a token.",
+        )
+    return Reader(here.engine)
 
 
-def owner() -> Owner:
+def writer(request: Request, here: HouseDep) -> PageWriter:
+    """Pages take input from this very machine only; from elsewhere a token is needed, through the API."""
+    if not _near(request):
+        raise HTTPException(
+            403, "Pages take input on the machine that serves them; elsewhere use the API with a token."
+        )
+    return PageWriter(here)
+
+
+def _near(request: Request) -> bool:
+    try:
+        return ip_address(request.client.host if request.client else "").is_loopback
+    except ValueError:
+        return False
+
+
+async def owner(here: HouseDep) -> Owner:
     """For whom the pages are."""
-    raise NotImplementedError("owner() has no provider")
+    return here.owner
 
 
-def present() -> datetime:
+async def present(here: HouseDep) -> datetime:
     """The present, aware."""
-    raise NotImplementedError("present() has no provider")
+    return here.clock.now()
 
 
-def policy() -> Policy:
+async def policy(here: HouseDep) -> Policy:
     """The policy in force."""
-    raise NotImplementedError("policy() has no provider")
+    return here.policy
 
 
-def page_hosts() -> frozenset[str]:
+async def page_hosts(here: HouseDep) -> frozenset[str]:
     """Host names, without port, under which forms are taken."""
-    raise NotImplementedError("page_hosts() has no provider")
+    return here.settings.page_hosts
 
 
 def base_of(request: Request) -> str:
@@ -123,8 +93,8 @@ def base_of(request: Request) -> str:
     return str(request.base_url).rstrip("/")
 
 
-Shelf = Annotated[Reading, Depends(reading)]
-Writer = Annotated[Writing, Depends(writing)]
+Shelf = Annotated[Reader, Depends(shelf)]
+Writer = Annotated[PageWriter, Depends(writer)]
 For = Annotated[Owner, Depends(owner)]
 Now = Annotated[datetime, Depends(present)]
 InForce = Annotated[Policy, Depends(policy)]

@@ -10,9 +10,9 @@ from typing import Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse
 
+from app.services.judge import Owner
 from app.web.contexts import PageContext
 from app.web.parts import Shell
-from app.web.reading import Owner
 from app.web.times import Dial
 
 HERE: Final = Path(__file__).parent

@@ -17,12 +17,14 @@ from starlette.responses import RedirectResponse, Response
 from app.domain.contrast import Role
 from app.domain.errors import AssayError, Conflict, NotFound, Refused
 from app.formats.native import ResultIn
+from app.services.judge import Owner
+from app.services.read import Reader
 from app.web import csrf
 from app.web.forms import TEXTS, Filled, Read, Upload, read_draft, read_form, submit_context
 from app.web.mistakes import mistake_of
 from app.web.parts import Mistake
 from app.web.preview import preview_context
-from app.web.reading import For, Hosts, Now, Owner, Reading, Shelf, Writer, Writing, base_of
+from app.web.reading import For, Hosts, Now, PageWriter, Shelf, Writer, base_of
 from app.web.render import render, shell
 from app.web.times import Dial
 
@@ -51,7 +53,7 @@ class Visit:
     """One request for the form: who asks, when, and what is on the shelf."""
 
     request: Request
-    shelf: Reading
+    shelf: Reader
     whom: Owner
     now: datetime
 
@@ -116,7 +118,7 @@ def submit_form(
     return _preview(visit, desk, filled, read.document)
 
 
-def _preview(visit: Visit, desk: Writing, filled: Filled, document: ResultIn) -> Response:
+def _preview(visit: Visit, desk: PageWriter, filled: Filled, document: ResultIn) -> Response:
     try:
         answer = desk.validate(document)
     except (Refused, NotFound, Conflict) as error:
@@ -127,7 +129,7 @@ def _preview(visit: Visit, desk: Writing, filled: Filled, document: ResultIn) ->
     return visit.with_token(render(preview_context(document, answer, factor, token, around)), token)
 
 
-def _send(visit: Visit, desk: Writing, read: Read) -> Response:
+def _send(visit: Visit, desk: PageWriter, read: Read) -> Response:
     document, mistakes = read.document, read.mistakes
     if document is not None:
         try:

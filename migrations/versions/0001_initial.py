@@ -58,8 +58,10 @@ def _sqlite() -> None:
                 f"CREATE TRIGGER {table}_no_{verb.lower()} BEFORE {verb} ON {table} "
                 f"BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END"
             )
-        # INSERT OR REPLACE deletes without firing a DELETE trigger, so a row that is there already is not written
-        # again. Where rows are kept by content, the first one stays and nothing is said: ON CONFLICT DO NOTHING.
+        # INSERT OR REPLACE deletes without firing a DELETE trigger, so a row that is there already is not
+        # written
+        # again. Where rows are kept by content, the first one stays and nothing is said: ON CONFLICT DO
+        # NOTHING.
         keys = KEYS.get(table, (("id",),))
         there = " OR ".join(f"({' AND '.join(f'{name} = NEW.{name}' for name in key)})" for key in keys)
         answer = "IGNORE" if table in ("policies", "blobs", "passes") else f"ABORT, '{table} is append-only'"
@@ -340,6 +342,9 @@ def _tables() -> None:
         sa.Column("value", sa.Float(), nullable=False),
         sa.Column("body", JsonText(), nullable=False),
         sa.CheckConstraint("kind IN ('price', 'heat')", name=op.f("ck_readings_kind")),
+        sa.CheckConstraint(
+            "value BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308", name=op.f("ck_readings_value")
+        ),
         sa.ForeignKeyConstraint(["case_id"], ["cases.id"], name=op.f("fk_readings_case_id")),
         sa.ForeignKeyConstraint(["event_id"], ["events.id"], name=op.f("fk_readings_event_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_readings")),

@@ -349,3 +349,9 @@ def test_the_trace_entries_hold_what_the_routing_was_computed_from() -> None:
 def test_the_second_entry_says_what_it_came_to(change: Change, verb: Verb) -> None:
     got = routed(change)
     assert decisions_of(got, NOON, ears())[1].verb is verb
+
+
+@pytest.mark.parametrize("before", [0.50000001, 0.49999999, 0.9999999, 1e-9, 0.1, 0.9, 0.899999999])
+def test_what_would_raise_a_price_is_told_whatever_its_last_digits(before: float) -> None:
+    change = moved(before, before)
+    assert route("a-case", change, NOON, Ears(owner="o", zone="UTC", relevance=Strength.HIGH), POLICY).would_raise

@@ -1,4 +1,5 @@
-"""The schema: what the migrations make is what the tables say, on both databases; starting together, starting newer."""
+"""The schema: what the migrations make is what the tables say, on both databases; starting together, starting
+newer."""
 
 from __future__ import annotations
 

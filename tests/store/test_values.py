@@ -45,7 +45,9 @@ JSON = st.recursive(
     | st.integers(-(2**53), 2**53)
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\x00"), max_size=20),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("aé\U0001f9ee", max_size=4), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text("aé\U0001f9ee", max_size=4), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 
@@ -56,7 +58,12 @@ def test_any_json_comes_back_as_it_was(engine: Engine, value: object) -> None:
     with engine.connect() as connection:
         connection.execute(
             idempotency.insert().values(
-                actor="a", key="k", request_digest="d" * 64, status=200, answer={"value": value}, recorded_at=AT
+                actor="a",
+                key="k",
+                request_digest="d" * 64,
+                status=200,
+                answer={"value": value},
+                recorded_at=AT,
             )
         )
         kept = connection.execute(select(idempotency.c.answer)).scalar_one()
@@ -115,7 +122,12 @@ def test_times_come_back_in_utc_and_sort_by_moment(engine: Engine) -> None:
 def test_unicode_and_large_figures_survive_the_whole_walk(api: Api) -> None:
     title = "Ünïcode 🧮 — 半精度 ‮rtl"
     words = "Zeile 1\nZeile 2 \u2028 '; DROP TABLE cases; -- \\u0000 %00"
-    assert api.post("/api/v1/cases", documents.case(title=title, summary=words, tags=["größe", "半"])).status_code == 201
+    assert (
+        api.post(
+            "/api/v1/cases", documents.case(title=title, summary=words, tags=["größe", "半"])
+        ).status_code
+        == 201
+    )
     document = documents.result(ratio=1.0000000000000002, base=9.999999e14)
     document["note"] = words
     assert api.post("/api/v1/results", document).status_code == 201, document
@@ -124,5 +136,9 @@ def test_unicode_and_large_figures_survive_the_whole_walk(api: Api) -> None:
     assert (case["title"], case["summary"], case["tags"]) == (title, words, ["größe", "半"])
     assert item["summary"] == words
     assert item["arms"][0]["metrics"][0]["values"] == [9.999999e14]
-    assert [found["slug"] for found in api.get("/api/v1/cases", params={"tag": "größe"}).json()["items"]] == ["a-case"]
-    assert [found["slug"] for found in api.get("/api/v1/cases", params={"q": "ÜNÏCODE"}).json()["items"]] == ["a-case"]
+    assert [found["slug"] for found in api.get("/api/v1/cases", params={"tag": "größe"}).json()["items"]] == [
+        "a-case"
+    ]
+    assert [found["slug"] for found in api.get("/api/v1/cases", params={"q": "ÜNÏCODE"}).json()["items"]] == [
+        "a-case"
+    ]

@@ -12,9 +12,9 @@ from app.domain.contrast import Attachment
 from app.domain.evidence import Criterion, EvidenceKind, Finding, Publisher, Relation, Status
 from app.domain.validity import RunValidity
 from app.domain.verdict import Verdict
+from app.services.judge import Owner
 from app.store.records import EvidenceRecord, Page
 from app.web.case_page import CaseFacts, CaseWish, case_context
-from app.web.reading import Owner
 from app.web.render import shell, text_of
 
 from .conftest import DIAL, POLICY, Site
