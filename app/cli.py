@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +12,6 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Final
-from urllib.parse import quote
 
 import typer
 from pydantic import ValidationError
@@ -41,6 +41,8 @@ err = Console(stderr=True, highlight=False)
 NO: Final = 1
 USAGE: Final = 2
 LACKING: Final = 3
+
+SLUG: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Database = Annotated[
@@ -81,27 +83,28 @@ def serve(
 
     settings = _settings(database)
     # The address first: a server that cannot listen touches nothing.
-    listening = _listen(host, port)
-    here = build_house(settings, tell=lambda words: err.print(words, markup=False))
-    scheduled = "off" if no_schedule else "hourly"
-    err.print(
-        f"Assay serves http://{_name(listening)} (API under /docs); scheduled passes: {scheduled}.",
-        markup=False,
-    )
-    err.print(
-        f"Database {here.engine.url.render_as_string(hide_password=True)}", markup=False, soft_wrap=True
-    )
-    err.print(f"Owner's token in {settings.token_file}", markup=False, soft_wrap=True)
-    server = uvicorn.Server(uvicorn.Config(create_app(here, scheduled=not no_schedule), log_level="warning"))
-    with suppress(KeyboardInterrupt):
-        server.run(sockets=[listening])
+    with _listen(host, port) as listening:
+        here = build_house(settings, tell=lambda words: err.print(words, markup=False))
+        passes = "off" if no_schedule else "hourly"
+        database = here.engine.url.render_as_string(hide_password=True)
+        err.print(
+            f"Assay serves http://{_name(listening)} (API under /docs); scheduled passes: {passes}.",
+            markup=False,
+        )
+        err.print(f"Database {database}", markup=False, soft_wrap=True)
+        err.print(f"Owner's token in {settings.token_file}", markup=False, soft_wrap=True)
+        server = uvicorn.Server(
+            uvicorn.Config(create_app(here, scheduled=not no_schedule), log_level="warning")
+        )
+        with suppress(KeyboardInterrupt):
+            server.run(sockets=[listening])
+    if not server.started:
+        raise typer.Exit(LACKING)
 
 
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.create_server((host, port), family=family)
-    listening.set_inheritable(True)
-    return listening
+    return socket.create_server((host, port), family=family)
 
 
 def _name(listening: socket.socket) -> str:
@@ -287,7 +290,9 @@ def list_cases(
 @cases_app.command("show")
 def show_case(slug: str, as_json: AsJson = False) -> None:
     """Show a case with what would settle it."""
-    _done(_ask("GET", f"/api/v1/cases/{quote(slug, safe='')}"), as_json, show.case)
+    if not SLUG.fullmatch(slug):
+        raise _usage(f"{slug!r} is no slug: small letters, digits and single hyphens (assay cases list).")
+    _done(_ask("GET", f"/api/v1/cases/{slug}"), as_json, show.case)
 
 
 @cases_app.command("new")

@@ -147,7 +147,8 @@ HANDLED: Final = (Refused, NotFound, Conflict, RequestValidationError, HTTPExcep
 
 
 def add_openapi_problem(app: FastAPI) -> None:
-    """Register the schemas that routes name by hand, and drop FastAPI's own validation schema, which is never answered."""
+    """Register the schemas that routes name by hand, and drop FastAPI's own of validation errors, which is never
+    answered."""
     build = app.openapi
 
     def openapi() -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from pydantic import StringConstraints
-from starlette.datastructures import UploadFile
+from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.formparsers import MultiPartException
 
@@ -135,13 +135,16 @@ def add_evidence(
 ) -> SourceOut:
     """Add a source, an echo of one, or an audit of one."""
     desk = here.desk(caller)
-    asked = digest([slug, document.model_dump(mode="json")])
+
+    def asked() -> str:
+        return digest([slug, document.model_dump(mode="json")])
+
     with writing(here.engine) as connection:
         given = once(
             connection,
             actor=caller,
             key=key,
-            request_digest=asked,
+            digest_of_request=asked,
             now=desk.now,
             act=lambda: intake.record_source(connection, slug, document, desk),
         )
@@ -253,10 +256,9 @@ async def form_result(request: Request) -> ResultIn:
     Raises:
         Refused: the body is not multipart, or holds what a result cannot have.
     """
-    fields: dict[str, str] = {}
-    files: dict[str, list[tuple[str, bytes]]] = {}
     try:
-        form = await request.form(max_files=128, max_fields=64, max_part_size=64_000_000)
+        async with request.form(max_files=128, max_fields=64, max_part_size=64_000_000) as form:
+            return from_form(*await _parts(form))
     except (MultiPartException, HTTPException) as error:
         if isinstance(error, HTTPException) and error.status_code != 400:
             raise
@@ -266,6 +268,11 @@ async def form_result(request: Request) -> ResultIn:
             remedy="Let the client library build the body and its Content-Type.",
             code="not-multipart",
         ) from error
+
+
+async def _parts(form: FormData) -> tuple[dict[str, str], dict[str, list[tuple[str, bytes]]]]:
+    fields: dict[str, str] = {}
+    files: dict[str, list[tuple[str, bytes]]] = {}
     for name, value in form.multi_items():
         if isinstance(value, UploadFile):
             data = await value.read()
@@ -277,7 +284,7 @@ async def form_result(request: Request) -> ResultIn:
             )
         else:
             fields[name] = value
-    return from_form(fields, files)
+    return fields, files
 
 
 ResultDep = Annotated[ResultIn, Depends(result_document)]
@@ -300,7 +307,7 @@ def post_result(
             connection,
             actor=caller,
             key=key,
-            request_digest=result_ref(document),
+            digest_of_request=lambda: result_ref(document),
             now=desk.now,
             act=lambda: intake.record_result(connection, document, desk),
         )

@@ -70,7 +70,8 @@ class Metric:
 class RunFacts:
     """What a load generator recorded about one run, for judging its validity. `None` means "not recorded".
 
-    Times in seconds, rates in requests a second, lengths in tokens.
+    Times in seconds, rates in requests a second, lengths in tokens. `lengths_by_client` says that the output
+    lengths are the client's own tokenization of the text, not the server's count.
     """
 
     source: str
@@ -91,6 +92,7 @@ class RunFacts:
     output_len_max: float | None = None
     input_len_mean: float | None = None
     max_tokens: float | None = None
+    lengths_by_client: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

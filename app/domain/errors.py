@@ -90,5 +90,7 @@ def shorten(value: Any, limit: int = 120) -> str | None:
     """A value as text for an error message, never longer than `limit` characters."""
     if value is None:
         return None
+    if isinstance(value, bytes):
+        return f"bytes {value[:8].hex(' ')} …"
     text = value if isinstance(value, str) else repr(value)
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -35,7 +35,9 @@ class ClaimIn(Wire):
     factor: Annotated[list[FieldName], Field(min_length=1, max_length=10)]
     metric: Line
     settles_at: Annotated[Level, Field(strict=False)] = Level.SERVING
-    delta: Annotated[float, Field(gt=0, le=10)] = 0.10
+    delta: Annotated[
+        float, Field(gt=0, le=3, description="Least gain that counts, as a share: 0.10 is +10 %.")
+    ] = 0.10
     horizon_hours: Annotated[float, Field(ge=1, le=24 * 366)] = 48
     claimants: Annotated[list[Line], Field(max_length=20)] = []
     effects: Annotated[list[EffectIn], Field(max_length=50)] = []

@@ -161,6 +161,8 @@ def _facts(
         output_len_mean=answers.get("mean"),
         output_len_max=answers.get("max"),
         input_len_mean=prompts.get("mean"),
+        # The tool tokenizes the returned text again: its counts can exceed what the server generated.
+        lengths_by_client=True,
     )
 
 

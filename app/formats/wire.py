@@ -82,6 +82,8 @@ Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
 def _scalar(value: Any) -> Any:
+    if isinstance(value, list | dict):
+        raise ValueError("a configuration is a flat map: its values are texts, numbers, true, false or null")
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) > 2**53:
         raise ValueError("integers beyond 2^53 are not kept exactly by JSON readers; give them as text")
     return value

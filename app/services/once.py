@@ -27,7 +27,7 @@ def once(
     *,
     actor: str,
     key: str | None,
-    request_digest: str,
+    digest_of_request: Callable[[], str],
     now: datetime,
     act: Callable[[], Answer],
 ) -> Given:
@@ -36,26 +36,29 @@ def once(
     Raises:
         Conflict: the key was used for another body.
     """
-    if key is not None:
-        kept = ledger.kept_answer(connection, actor, key)
-        if kept is not None:
-            if kept.request_digest != request_digest:
-                raise _reused()
-            return Given(status=200, body=kept.answer)
+    if key is None:
+        return _given(act())
+    asked = digest_of_request()
+    kept = ledger.kept_answer(connection, actor, key)
+    if kept is not None:
+        if kept.request_digest != asked:
+            raise _reused()
+        return Given(status=200, body=kept.answer)
     answer = act()
-    status = 201 if answer.new else 200
-    body = plain(answer)
-    if key is not None and not ledger.keep_answer(connection, actor, key, request_digest, status, body, now):
-        return _answered_meanwhile(connection, actor, key, request_digest, answer)
-    return Given(status=status, body=body)
+    given = _given(answer)
+    if not ledger.keep_answer(connection, actor, key, asked, given.status, given.body, now):
+        return _answered_meanwhile(connection, actor, key, asked, answer)
+    return given
 
 
-def _answered_meanwhile(
-    connection: Connection, actor: str, key: str, request_digest: str, answer: Answer
-) -> Given:
+def _given(answer: Answer) -> Given:
+    return Given(status=201 if answer.new else 200, body=plain(answer))
+
+
+def _answered_meanwhile(connection: Connection, actor: str, key: str, asked: str, answer: Answer) -> Given:
     """Another request under the key came first: its answer, unless this one has done something else."""
     kept = ledger.kept_answer(connection, actor, key)
-    if kept is None or kept.request_digest != request_digest or answer.new:
+    if kept is None or kept.request_digest != asked or answer.new:
         raise _reused()
     return Given(status=200, body=kept.answer)
 

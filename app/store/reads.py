@@ -127,6 +127,7 @@ def _summary(row: dict[str, Any]) -> CaseSummary:
         tags=tuple(row["tags"]),
         entities=tuple(row["entities"]),
         evidence_count=row["evidence_count"],
+        qualifying_count=row["qualifying_count"],
         opened_at=row["opened_at"],
         last_material_at=row["last_material_at"],
         due_at=row["due_at"],

@@ -33,6 +33,7 @@ class CaseSummary:
     tags: tuple[str, ...]
     entities: tuple[str, ...]
     evidence_count: int
+    qualifying_count: int
     opened_at: datetime
     last_material_at: datetime
     due_at: datetime

@@ -196,5 +196,5 @@ def _line(case: CaseSummary, dial: Dial) -> CaseLine:
         evidence="no evidence" if not count else f"{count} item{'s' if count > 1 else ''} of evidence",
         updated=dial.show(case.updated_at),
         due=dial.show(case.due_at),
-        waiting=case.state is not State.EXPIRED and case.verdict is Verdict.OPEN,
+        waiting=case.state is not State.EXPIRED and case.qualifying_count == 0,
     )

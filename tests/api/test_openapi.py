@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis import GenerationMode
+from schemathesis.core.control import SkipTest
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     negative_data_rejection,
@@ -71,7 +73,9 @@ def test_the_service_answers_as_documented(lived: Api, token: str | None, mode: 
             response = case.call(headers=said)
             case.validate_response(response, checks=checks)
 
-        attempt()
+        # Some operations take nothing that could be wrong.
+        with contextlib.suppress(SkipTest):
+            attempt()
         seen.add(operation.label)
     assert len(seen) == sum(
         len(methods) for methods in lived.client.get("/openapi.json").json()["paths"].values()
@@ -86,9 +90,9 @@ def schemathesis_given(operation: Any, mode: GenerationMode) -> Any:
 
 def at_a_real_case(case: schemathesis.Case) -> None:
     """Half of what is generated goes to a case that is there: else everything would end at 404."""
-    if case.method == "POST" and isinstance(case.body, dict) and len(str(case.body)) % 2:
-        if "arms" in case.body and isinstance(case.body.get("case"), str):
-            case.body["case"] = "a-case"
+    body = case.body
+    if isinstance(body, dict) and isinstance(body.get("case"), str) and "arms" in body and len(str(body)) % 2:
+        body["case"] = "a-case"
     slug = (case.path_parameters or {}).get("slug")
     if isinstance(slug, str) and re.fullmatch(r"[a-z0-9-]+", slug) and len(slug) % 2:
         case.path_parameters["slug"] = "a-case"

@@ -261,10 +261,16 @@ FORMS: dict[str, tuple[dict[str, Any], int]] = {
     "a document and more": (form(document="{}"), 422),
     "a file that is no result": ({**form(), "files": [("baseline", ("x.json", b"{}"))]}, 422),
     "the same bytes in both arms": (
-        {**form(), "files": [(role, ("s.json", json.dumps(documents.stage(rate=1.0, tokens=1.0)))) for role in ("baseline", "treatment")]},
+        {
+            **form(),
+            "files": [
+                (role, ("s.json", json.dumps(documents.stage(rate=1.0, tokens=1.0))))
+                for role in ("baseline", "treatment")
+            ],
+        },
         422,
     ),
-}  # fmt: skip
+}
 
 
 def test_a_multipart_body_that_cannot_be_taken_is_refused(opened: Api, subtests: pytest.Subtests) -> None:
@@ -284,10 +290,16 @@ RAW = [
     (b"--x\r\nContent-Disposition: form-data\r\n\r\n1\r\n--x--", "multipart/form-data; boundary=x"),
     (b"--x--", "multipart/form-data"),
     (b"--x--", "multipart/form-data; boundary="),
-    (b"--x\r\nContent-Disposition: form-data; name=case\r\n\r\n\xff\xfe\r\n--x--\r\n", "multipart/form-data; boundary=x; charset=nope"),
+    (
+        b"--x\r\nContent-Disposition: form-data; name=case\r\n\r\n\xff\xfe\r\n--x--\r\n",
+        "multipart/form-data; boundary=x; charset=nope",
+    ),
     (b"--x\r\n" * 5000, "multipart/form-data; boundary=x"),
-    (b'--x\r\nContent-Disposition: form-data; name="case"\r\n\r\n1\r\n' * 200 + b"--x--\r\n", "multipart/form-data; boundary=x"),
-]  # fmt: skip
+    (
+        b'--x\r\nContent-Disposition: form-data; name="case"\r\n\r\n1\r\n' * 200 + b"--x--\r\n",
+        "multipart/form-data; boundary=x",
+    ),
+]
 
 
 def test_a_body_that_is_no_multipart_is_refused(opened: Api, subtests: pytest.Subtests) -> None:

@@ -133,7 +133,8 @@ def test_a_fault_outweighs_a_gap() -> None:
 def test_a_check_that_could_not_be_made_is_told_on_a_valid_run() -> None:
     judged = judge(replace(SOUND, max_tokens=None))
     assert judged.valid is True
-    assert judged.reasons == ("not checked: longest answer and requested output length not recorded",)
+    told = "not checked: longest answer by the server's count, and requested output length not recorded"
+    assert judged.reasons == (told,)
 
 
 @pytest.mark.parametrize("rate", [0.0, float("inf"), -1.0])
