@@ -11,14 +11,3 @@ class Clock:
     def now(self) -> datetime:
         """An aware time."""
         return datetime.now(UTC)
-
-
-class FixedClock(Clock):
-    """A clock that stands where it is set, for `--at`."""
-
-    def __init__(self, moment: datetime) -> None:
-        self.moment = moment
-
-    def now(self) -> datetime:
-        """The time set."""
-        return self.moment

@@ -126,7 +126,7 @@ health = APIRouter(tags=["operators"])
 
 
 @health.get("/healthz", response_class=PlainTextResponse)
-def healthz() -> str:
+async def healthz() -> str:
     """Whether the process answers at all."""
     return "ok\n"
 

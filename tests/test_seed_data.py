@@ -13,7 +13,6 @@ import pytest
 from app.domain.assess import Assessment, assess, select, synthesize
 from app.domain.case import Stance, State, Strength
 from app.domain.claim import Claim, Level
-from app.domain.effects import Share
 from app.domain.evidence import Criterion, Evidence, EvidenceKind, Status
 from app.domain.metrics import canonical
 from app.domain.policy import Policy
@@ -30,7 +29,6 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 CONFIGS = sorted((EXAMPLES / "configs").glob("*.json"), key=lambda path: path.stem)
 OPENED = datetime(2026, 8, 10, 19, 28, 12, tzinfo=UTC)
 POLICY = Policy()
-SHARE = Share(low=POLICY.share_low, high=POLICY.share_high)
 
 
 def seed() -> CaseFile:
@@ -66,9 +64,7 @@ def judged(case: CaseFile) -> tuple[tuple[Assessment, ...], Claim]:
     claim = build_claim(case.claim)
     evidence = built(case)
     return (
-        tuple(
-            assess(item, number, claim, (), SHARE, POLICY) for number, item in enumerate(evidence, start=1)
-        ),
+        tuple(assess(item, number, claim, (), POLICY) for number, item in enumerate(evidence, start=1)),
         claim,
     )
 
@@ -353,7 +349,7 @@ def test_example_result_meets_every_criterion() -> None:
     document = read_document(ResultIn, example("qualifying-result.json"))
     claim = build_claim(vllm_case().claim)
     evidence = build_result(document, claim, now=OPENED, policy=POLICY).evidence
-    item = assess(evidence, 1, claim, (), SHARE, POLICY)
+    item = assess(evidence, 1, claim, (), POLICY)
     assert [row.reason for row in item.criteria if row.status is not Status.MET] == []
     assert item.qualifying
     throughput = next(c for c in evidence.contrasts if c.metric == claim.metric)
@@ -370,7 +366,7 @@ def test_example_result_cannot_be_taken_for_a_measurement() -> None:
     assert document.note.startswith("Example, not a measurement")
     claim = build_claim(vllm_case().claim)
     evidence = build_result(document, claim, now=OPENED, policy=POLICY).evidence
-    item = assess(evidence, 1, claim, (), SHARE, POLICY)
+    item = assess(evidence, 1, claim, (), POLICY)
     belief = synthesize((item,), claim, POLICY)
     settled = belief.price >= POLICY.supported_at or belief.price <= POLICY.refuted_at
     assert not settled, "made-up figures must not settle a claim"

@@ -161,9 +161,20 @@ def add_openapi_problem(app: FastAPI) -> None:
                 schemas[model.__name__] = schema
             for name in ("HTTPValidationError", "ValidationError"):
                 schemas.pop(name, None)
+            _name_the_token(document)
         return document
 
     app.openapi = openapi  # type: ignore[method-assign]
+
+
+def _name_the_token(document: dict[str, Any]) -> None:
+    """Say which operations take a token: those that can answer 401. Reading may be open to all."""
+    scheme = {"type": "http", "scheme": "bearer", "description": "A token from `assay token create`."}
+    document["components"]["securitySchemes"] = {"token": scheme}
+    for path in document["paths"].values():
+        for method, operation in path.items():
+            if "401" in operation.get("responses", {}):
+                operation["security"] = [{}, {"token": []}] if method == "get" else [{"token": []}]
 
 
 class BodyLimit:

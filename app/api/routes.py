@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
 from pydantic import StringConstraints
 from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
@@ -247,7 +248,11 @@ async def result_document(request: Request) -> ResultIn:
         return await form_result(request)
     if kind != "application/json":
         raise HTTPException(415, "Send application/json or multipart/form-data.")
-    return read_document(ResultIn, strict_json(await request.body()))
+    return await run_in_threadpool(_read_result, await request.body())
+
+
+def _read_result(body: bytes) -> ResultIn:
+    return read_document(ResultIn, strict_json(body))
 
 
 async def form_result(request: Request) -> ResultIn:

@@ -276,6 +276,7 @@ class SourceOut(ChangeOut):
     evidence: int
     duplicate: bool
     criteria: list[CriterionResult] = []
+    notices: list[str] = []
 
 
 class WithdrawnOut(ChangeOut):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from fastapi import Request, Response
+from fastapi.concurrency import run_in_threadpool
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
@@ -27,15 +28,14 @@ class StrictRequest(Request):
     async def json(self) -> Any:
         """The document in the body."""
         try:
-            return strict_json(await self.body())
+            return await run_in_threadpool(strict_json, await self.body())
         except Refused as error:
             raise UnreadableBody(error) from error
 
 
 class StrictRoute(APIRoute):
-    """A route that takes its body as application/json only, read strictly, and no parameter that it does not
-    know:
-    a misspelt filter would else answer as if nothing had been asked."""
+    """A route that takes its body as application/json only, read strictly, and no parameter that it does not know: a
+    misspelt filter would else answer as if nothing had been asked."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The framework's handler, given a strict request."""
@@ -44,6 +44,13 @@ class StrictRoute(APIRoute):
 
         async def strictly(request: Request) -> Response:
             kind = request.headers.get("content-type", "").partition(";")[0].strip().casefold()
+            if self.body_field is not None and "authorization" not in request.headers:
+                # Before the body is read: nobody without a token makes us read megabytes.
+                raise HTTPException(
+                    401,
+                    "This needs a token: send Authorization: Bearer TOKEN.",
+                    headers={"WWW-Authenticate": "Bearer"},
+                )
             if self.body_field is not None and kind != "application/json":
                 raise HTTPException(415, "Send the body as application/json.")
             unknown = sorted(set(request.query_params) - known)

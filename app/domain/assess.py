@@ -44,6 +44,8 @@ class Assessment:
     number: int
     kind: EvidenceKind
     root: str
+    address: str | None
+    twin: str | None
     title: str
     level_rank: int
     criteria: tuple[CriterionResult, ...]
@@ -65,33 +67,33 @@ def assess(
     number: int,
     claim: Claim,
     findings: Sequence[Finding],
-    share: Share,
     policy: Policy,
     *,
-    kin: Sequence[Assessment] = (),
+    tied_to: int | None = None,
+    barred: str | None = None,
 ) -> Assessment:
     """Judge one item of evidence.
 
     Args:
         number: its number within the case.
-        findings: what audits say about its root; a finding overrides the row of its criterion unless it says
-        unknown.
+        findings: what audits say of it; a finding overrides the row of its criterion unless it says unknown.
             None makes an invalid run sound.
-        share: share of the time at the settling level that the factor touches.
-        kin: earlier items of the case. What goes back to the same root as one that is not independent is not
-        either.
+        tied_to: number of an item of the same source or measurement that is not independent.
+        barred: why the same source or measurement was withdrawn, where it was.
     """
-    rows = (_inherited(row, evidence, number, kin) for row in assess_criteria(evidence, claim, policy))
+    rows = [_tied(row, tied_to) for row in assess_criteria(evidence, claim, policy)]
     invalid = any(entry.valid is False for entry in evidence.validity)
     criteria = tuple(_audited(row, findings, invalid=invalid) for row in rows)
     status = {row.criterion: row for row in criteria}
-    contrasts = tuple(_assess_contrast(c, status, claim, share, policy) for c in evidence.contrasts)
+    contrasts = tuple(_assess_contrast(c, status, claim, policy, barred) for c in evidence.contrasts)
     on_metric = any(c.pooled and c.metric == claim.metric for c in contrasts)
     return Assessment(
         ref=evidence.ref,
         number=number,
         kind=evidence.kind,
         root=evidence.root,
+        address=evidence.address,
+        twin=evidence.twin,
         title=evidence.title,
         level_rank=evidence.level.rank if evidence.level else -1,
         criteria=criteria,
@@ -100,16 +102,11 @@ def assess(
     )
 
 
-def _inherited(
-    row: CriterionResult, evidence: Evidence, number: int, kin: Sequence[Assessment]
-) -> CriterionResult:
-    if row.criterion is not Criterion.INDEPENDENT or row.status is Status.UNMET:
+def _tied(row: CriterionResult, tied_to: int | None) -> CriterionResult:
+    if row.criterion is not Criterion.INDEPENDENT or row.status is Status.UNMET or tied_to is None:
         return row
-    for item in kin:
-        if item.root == evidence.root and item.number < number and item.status(row.criterion) is Status.UNMET:
-            reason = f"it goes back to the same source as evidence {item.number}, which is not independent"
-            return replace(row, status=Status.UNMET, reason=reason)
-    return row
+    reason = f"it goes back to the same source as evidence {tied_to}, which is not independent"
+    return replace(row, status=Status.UNMET, reason=reason)
 
 
 def _audited(row: CriterionResult, findings: Sequence[Finding], *, invalid: bool) -> CriterionResult:
@@ -125,14 +122,14 @@ def _assess_contrast(
     contrast: Contrast,
     rows: dict[Criterion, CriterionResult],
     claim: Claim,
-    share: Share,
     policy: Policy,
+    barred: str | None,
 ) -> AssessedContrast:
-    reason = _why_not_pooled(contrast, rows, claim)
+    reason = f"the same was withdrawn: {barred}" if barred else _why_not_pooled(contrast, rows, claim)
     widened = math.sqrt(contrast.se**2 + _added_variance(rows.values(), policy))
     effect = Effect(y=contrast.log_ratio, se=widened)
     if contrast.level.rank < claim.settles_at.rank:
-        effect = project(effect, share)
+        effect = project(effect, Share(low=policy.share_low, high=policy.share_high))
     return AssessedContrast(
         metric=contrast.metric,
         statistic=contrast.statistic,
@@ -188,7 +185,7 @@ class PooledContrast:
 
 
 def select(assessments: Sequence[Assessment]) -> tuple[PooledContrast, ...]:
-    """One contrast an independent root: qualifying first, then of the highest level, by the metric and
+    """One contrast an independent root or measurement: qualifying first, then of the highest level, by the metric and
     statistic that speak for it, then the most precise.
 
     What stands in the pool stands there for the effect on the claim's metric, so that several statistics of
@@ -196,7 +193,9 @@ def select(assessments: Sequence[Assessment]) -> tuple[PooledContrast, ...]:
     choice depends on content alone, never on order.
     """
     best: dict[str, tuple[tuple[bool, int, int, tuple[int, str], float, float, int], PooledContrast]] = {}
+    origin = _origins(assessments)
     for item in assessments:
+        source = origin[item.number]
         for contrast in item.contrasts:
             if not contrast.pooled:
                 continue
@@ -210,9 +209,24 @@ def select(assessments: Sequence[Assessment]) -> tuple[PooledContrast, ...]:
                 item.number,
             )
             candidate = PooledContrast(number=item.number, root=item.root, contrast=contrast)
-            if item.root not in best or rank < best[item.root][0]:
-                best[item.root] = (rank, candidate)
+            if source not in best or rank < best[source][0]:
+                best[source] = (rank, candidate)
     return tuple(pair[1] for _, pair in sorted(best.items()))
+
+
+def _origins(assessments: Sequence[Assessment]) -> dict[int, str]:
+    """For each item, by number, the least identity among all that it shares a root or a measurement with."""
+    least: dict[str, str] = {}
+
+    def find(name: str) -> str:
+        while least.setdefault(name, name) != name:
+            name = least[name]
+        return name
+
+    for item in assessments:
+        one, other = find(item.root), find(item.twin or item.root)
+        least[max(one, other)] = min(one, other)
+    return {item.number: find(item.root) for item in assessments}
 
 
 METRIC_ORDER = {name: index for index, name in enumerate(METRICS)}

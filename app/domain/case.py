@@ -10,7 +10,6 @@ from typing import Any
 
 from app.domain.assess import Assessment
 from app.domain.claim import Claim
-from app.domain.effects import Share
 from app.domain.evidence import Evidence, Finding
 from app.domain.verdict import Uncertainty, Verdict
 
@@ -77,8 +76,16 @@ class AuditEntry:
 
     number: int
     root: str
-    publisher: str | None
+    publisher: str
     findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Barred:
+    """A root or measurement that was withdrawn, and why."""
+
+    identity: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +97,7 @@ class Case:
         material_price: price at the last material event, from which the next one's move is counted.
         assessments: the judged evidence, one a piece, withdrawn ones left out.
         audits: what audits found, and of which root.
-        share: measured or assumed share of the time that the factor touches.
+        barred: sources and measurements that were withdrawn: what comes again of them stays out of the pool.
     """
 
     slug: str
@@ -105,7 +112,7 @@ class Case:
     material_price: float
     assessments: tuple[Assessment, ...] = ()
     audits: tuple[AuditEntry, ...] = ()
-    share: Share
+    barred: tuple[Barred, ...] = ()
     grounding: Grounding | None = None
 
 
@@ -131,7 +138,8 @@ class CaseOpened:
 class EvidenceRecorded:
     """An item of evidence came in, with its number within the case.
 
-    `again` holds the evidence that an audit examines: it is judged anew in the same breath.
+    `again` holds the evidence that it bears on, of the same source or measurement, or examined by an audit: it is
+    judged anew in the same breath.
     """
 
     at: datetime
@@ -144,11 +152,12 @@ class EvidenceRecorded:
 class EvidenceWithdrawn:
     """A source was retracted or an entry withdrawn; the log keeps both.
 
-    `again` holds the evidence that a withdrawn audit examined.
+    `again` holds the evidence that it bore on.
     """
 
     at: datetime
     number: int
+    evidence: Evidence
     reason: str
     again: tuple[tuple[int, Evidence], ...] = ()
 

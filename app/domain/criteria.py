@@ -57,7 +57,7 @@ def _independent(facts: Facts) -> CriterionResult:
         return say(
             Status.UNKNOWN, f"{publisher.name!r} is not a name that can be compared with the claimant's"
         )
-    if any("".join(name) == "".join(_words(claimant)) for claimant in claimants):
+    if any(same_house(publisher.name, claimant) for claimant in claimants):
         return say(Status.UNMET, f"{publisher.name} makes the claim itself")
     kin = next((claimant for claimant in claimants if _bears(publisher, _words(claimant))), None)
     if kin is not None:
@@ -66,6 +66,8 @@ def _independent(facts: Facts) -> CriterionResult:
         )
     if publisher.relation is Relation.INDEPENDENT:
         return say(Status.MET, f"{publisher.name} declares no tie to the claimant")
+    if not claimants:
+        return say(Status.UNKNOWN, "the claim names no claimant, and the publisher declares no independence")
     return say(Status.MET, f"{publisher.name} is not the claimant and no tie is known")
 
 
@@ -79,6 +81,11 @@ def _words(name: str) -> tuple[str, ...]:
     plain = "".join(c for c in unicodedata.normalize("NFKD", folded(name)) if not unicodedata.combining(c))
     words = "".join(c if c.isalnum() else " " for c in plain).split()
     return tuple(w for w in words if w not in LEGAL_FORMS) or tuple(words)
+
+
+def same_house(one: str, other: str) -> bool:
+    """Whether two names are one publisher's, however they are spelled."""
+    return "".join(_words(one)) == "".join(_words(other))
 
 
 def _mixed_scripts(name: str) -> bool:
@@ -126,10 +133,10 @@ def _quality_retained(facts: Facts) -> CriterionResult:
     found = [*_quality(arms, "accuracy", facts.policy), *_quality(arms, "perplexity", facts.policy)]
     if not found:
         return say(Status.UNKNOWN, "no quality metric is reported for both arms")
-    if tasks.count(None) == 1:
-        found.append((Status.UNKNOWN, "the task is stated for one arm only"))
+    if None in tasks:
+        found.append((Status.UNKNOWN, "the task is not stated for both arms"))
     items = [number(value_of(arm, "quality.items")) for arm in arms]
-    needed = 1 / facts.policy.accuracy_tolerance
+    needed = 1 / max(facts.policy.accuracy_tolerance, 1e-6)
     if any(n is not None and n < needed * (1 - 1e-9) for n in items):
         few = f"quality was measured on fewer than {needed:.0f} items, too few to see such a loss"
         found.append((Status.UNKNOWN, few))
@@ -157,6 +164,8 @@ def _accuracy(base: float, treat: float, policy: Policy) -> tuple[Status, str]:
 def _perplexity(base: float, treat: float, policy: Policy) -> tuple[Status, str]:
     loss, limit = treat / base - 1, policy.perplexity_tolerance
     words = f"perplexity {base:.4g} → {treat:.4g}, {loss:+.2%} against a tolerance of {limit:.0%}"
+    if min(base, treat) < 1:
+        return Status.UNKNOWN, f"perplexity {base:.4g} → {treat:.4g}: none lies below 1"
     return (Status.MET if loss <= limit + 1e-12 else Status.UNMET), words
 
 

@@ -24,9 +24,18 @@ from app.domain.case import (
     Verb,
     reaches,
 )
-from app.domain.effects import Share
 from app.domain.evidence import EvidenceKind, Status
-from app.domain.judging import Judged, assess_again, assess_all, audits_of, judge, rejudged, replaced
+from app.domain.judging import (
+    Bench,
+    Judged,
+    assess_all,
+    audits_of,
+    barred_by,
+    changed,
+    judge,
+    rejudged,
+    replaced,
+)
 from app.domain.policy import Policy
 from app.domain.verdict import Uncertainty, Verdict
 from app.domain.words import change_of, facts_of, hours_of, lacking, opening_words, standing
@@ -64,9 +73,8 @@ def _open(event: CaseOpened, policy: Policy) -> Outcome:
         for number, item in enumerate(event.evidence, start=1)
         for entry in audits_of(number, item, event.claim, policy)
     )
-    share = Share(low=policy.share_low, high=policy.share_high)
     numbered = tuple(enumerate(event.evidence, start=1))
-    assessments = assess_all(numbered, (), event.claim, audits, share, policy)
+    assessments = assess_all(numbered, (), Bench(claim=event.claim, policy=policy, audits=audits))
     # An older life that has expired has no horizon left to run.
     horizon = timedelta(0) if event.imported_state is State.EXPIRED else event.claim.horizon
     blank = Case(
@@ -82,7 +90,6 @@ def _open(event: CaseOpened, policy: Policy) -> Outcome:
         material_price=0.0,
         assessments=assessments,
         audits=audits,
-        share=share,
         grounding=event.grounding,
     )
     judged = judge(assessments, blank, policy)
@@ -109,11 +116,13 @@ def _open(event: CaseOpened, policy: Policy) -> Outcome:
 
 def _record(case: Case, event: EvidenceRecorded, policy: Policy) -> Outcome:
     audits = (*case.audits, *audits_of(event.number, event.evidence, case.claim, policy))
-    new = assess_again((*event.again, (event.number, event.evidence)), case, audits, policy)
+    bench = Bench(claim=case.claim, policy=policy, audits=audits, barred=case.barred)
+    new = assess_all((*event.again, (event.number, event.evidence)), case.assessments, bench)
     after = replace(case, audits=audits, assessments=replaced(case.assessments, new))
     judged_case, judged = rejudged(after, case, policy)
     own = next(item for item in new if item.number == event.number)
     why = _materiality(case, judged_case, own, policy)
+    new = changed(case.assessments, new)
     if why is None:
         return _observe(case, judged_case, own, event.at, new)
     return _reprice(case, judged_case, judged, own, event, why, new)
@@ -121,8 +130,10 @@ def _record(case: Case, event: EvidenceRecorded, policy: Policy) -> Outcome:
 
 def _materiality(before: Case, after: Case, own: Assessment, policy: Policy) -> str | None:
     """Why the event is material, or `None`."""
-    if own.qualifying and not any(item.qualifying for item in before.assessments):
-        return "it is the first result that meets every criterion"
+    if _first_qualifying(before, after):
+        first = next(item for item in after.assessments if item.qualifying)
+        which = "it is" if first.number == own.number else f"with it evidence {first.number} becomes"
+        return f"{which} the first result that meets every criterion"
     if after.verdict is not before.verdict:
         return f"the verdict goes from {before.verdict} to {after.verdict}"
     # Counted from the last material event, so that small moves cannot add up unseen.
@@ -135,6 +146,13 @@ def _materiality(before: Case, after: Case, own: Assessment, policy: Policy) -> 
             f"the criteria {', '.join(moved)} moved" if len(moved) > 1 else f"the criterion {moved[0]} moved"
         )
     return None
+
+
+def _first_qualifying(before: Case, after: Case) -> bool:
+    """Whether something meets every criterion now where nothing did: a result, or one that an audit completes."""
+    return any(item.qualifying for item in after.assessments) and not any(
+        item.qualifying for item in before.assessments
+    )
 
 
 def _criteria_moved(before: Case, after: Case) -> tuple[str, ...]:
@@ -163,7 +181,7 @@ def _observe(
 ) -> Outcome:
     case = replace(after, state=before.state)
     if own.kind is EvidenceKind.AUDIT:
-        words = "its findings leave the criteria and the price where they were"
+        words = "its findings move neither the price nor the best status of any criterion"
     elif not own.contrasts:
         words = "it reports no effect"
     elif not own.pooled:
@@ -191,7 +209,7 @@ def _reprice(
     new: tuple[Assessment, ...],
 ) -> Outcome:
     at = event.at
-    waking = _waking(before, own, event)
+    waking = _waking(before, after, own, event)
     # Only waking evidence changes an expired case's state; anything else is priced where it lies.
     asleep = before.state is State.EXPIRED and waking is None
     material_at = event.evidence.occurred_at if waking and waking[0] is Verb.CORRECT else at
@@ -200,7 +218,7 @@ def _reprice(
     if not asleep:
         due = max(before.due_at, last + before.claim.horizon)
         case = replace(case, state=State.REPRICED, last_material_at=last, due_at=due)
-    first = own.qualifying and not any(item.qualifying for item in before.assessments)
+    first = _first_qualifying(before, after)
     facts = facts_of(before, case) | {"evidence": own.number, "why": why}
     reason = (
         f"Evidence {own.number} ({own.title}) is material: {why}. Price {before.price:.2f} → "
@@ -217,14 +235,15 @@ def _reprice(
     )
 
 
-def _waking(before: Case, own: Assessment, event: EvidenceRecorded) -> tuple[Verb, str] | None:
-    """Why an expired case wakes: a qualifying result, or a late item that was measured before the expiry."""
+def _waking(before: Case, after: Case, own: Assessment, event: EvidenceRecorded) -> tuple[Verb, str] | None:
+    """Why an expired case wakes: something qualifies, or a result arrives that was measured before the expiry."""
     if before.state is not State.EXPIRED:
         return None
-    if own.qualifying:
-        words = f"Evidence {own.number} ({own.title}) meets every criterion after the case had expired."
-        return Verb.REVIVE, words
+    if _first_qualifying(before, after) or own.qualifying:
+        return Verb.REVIVE, _revived(after)
     measured = event.evidence.occurred_at
+    if own.kind is not EvidenceKind.RESULT or not event.evidence.dated:
+        return None
     if before.last_material_at < measured <= before.due_at:
         words = (
             f"Evidence {own.number} ({own.title}) arrived late: its own time, {measured:%Y-%m-%d %H:%M} "
@@ -235,28 +254,39 @@ def _waking(before: Case, own: Assessment, event: EvidenceRecorded) -> tuple[Ver
     return None
 
 
+def _revived(after: Case) -> str:
+    found = next(item for item in reversed(after.assessments) if item.qualifying)
+    return f"Evidence {found.number} ({found.title}) meets every criterion after the case had expired."
+
+
 def _withdraw(case: Case, event: EvidenceWithdrawn, policy: Policy) -> Outcome:
     audits = tuple(entry for entry in case.audits if entry.number != event.number)
-    new = assess_again(event.again, case, audits, policy)
+    barred = (*case.barred, *barred_by(event.evidence, event.reason))
+    bench = Bench(claim=case.claim, policy=policy, audits=audits, barred=barred)
     left = tuple(item for item in case.assessments if item.number != event.number)
-    after, judged = rejudged(replace(case, audits=audits, assessments=replaced(left, new)), case, policy)
+    new = assess_all(event.again, left, bench)
+    after = replace(case, audits=audits, barred=barred, assessments=replaced(left, new))
+    after, judged = rejudged(after, case, policy)
     after = replace(after, material_price=after.price)
+    first = _first_qualifying(case, after)
+    revived = first and case.state is State.EXPIRED
+    if revived:
+        due = event.at + case.claim.horizon
+        after = replace(after, state=State.REPRICED, last_material_at=event.at, due_at=due)
     reason = (
         f"Evidence {event.number} was withdrawn: {event.reason}. Price {case.price:.2f} → {after.price:.2f}; "
         f"verdict {after.verdict}: {judged.ruling.reason}."
     )
-    decision = Decision(
-        verb=Verb.CORRECT,
-        at=event.at,
-        reason=reason,
-        facts=facts_of(case, after) | {"evidence": event.number},
-    )
+    facts = facts_of(case, after) | {"evidence": event.number}
+    decisions = [Decision(verb=Verb.CORRECT, at=event.at, reason=reason, facts=facts)]
+    if revived:
+        decisions.append(Decision(verb=Verb.REVIVE, at=event.at, reason=_revived(after), facts=facts))
     return Outcome(
         case=after,
-        decisions=(decision,),
+        decisions=tuple(decisions),
         interpretations=(Interpretation(at=event.at, text=f"{reason} {standing(after)}"),),
-        assessments=new,
-        change=change_of(case, after),
+        assessments=changed(case.assessments, new),
+        change=change_of(case, after, first_qualifying=first),
     )
 
 

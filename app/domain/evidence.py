@@ -77,15 +77,19 @@ class Evidence:
     Attributes:
         ref: content identity: hex digest over what was handed in.
         root: identity of the independent source it goes back to; echoes of one post share it.
+        address: where it was published, normalized.
+        twin: identity of what was measured; the same numbers under other words share it.
         occurred_at: its own time: when it was published or measured.
         dated: whether its source states that time; otherwise it is the time at which it came in.
-        audits: root that an audit examines.
+        audits: twin, or root, that an audit examines.
         quote: wording of the source, kept apart from judgement.
     """
 
     ref: str
     kind: EvidenceKind
     root: str
+    address: str | None = None
+    twin: str | None = None
     title: str
     publisher: Publisher | None
     occurred_at: datetime

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from app.domain.assess import Assessment, assess, synthesize
-from app.domain.case import AuditEntry, Case
+from app.domain.case import AuditEntry, Barred, Case
 from app.domain.claim import Claim
-from app.domain.criteria import assess_criteria
-from app.domain.effects import Share
-from app.domain.evidence import Criterion, Evidence, Finding, Publisher, Status
+from app.domain.criteria import assess_criteria, same_house
+from app.domain.evidence import Criterion, Evidence, EvidenceKind, Finding, Status
 from app.domain.policy import Policy
-from app.domain.scalars import folded
 from app.domain.synthesis import Posterior
 from app.domain.verdict import Ruling, Uncertainty, rule, uncertainty_of
 
@@ -26,51 +24,96 @@ class Judged:
 
 
 def judge(assessments: tuple[Assessment, ...], case: Case, policy: Policy) -> Judged:
+    """Price, uncertainty and verdict on these assessments."""
     belief = synthesize(assessments, case.claim, policy)
+    qualifying = tuple(item for item in assessments if item.qualifying)
+    alone = synthesize(qualifying, case.claim, policy).price
     return Judged(
         posterior=belief,
         uncertainty=uncertainty_of(belief, case.claim.delta),
-        ruling=rule(belief.price, assessments, case.verdict, policy),
+        ruling=rule(belief.price, alone, assessments, case.verdict, policy),
     )
 
 
-def assess_again(
-    items: tuple[tuple[int, Evidence], ...], case: Case, audits: tuple[AuditEntry, ...], policy: Policy
-) -> tuple[Assessment, ...]:
-    return assess_all(items, case.assessments, case.claim, audits, case.share, policy)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """What items of one case are judged by."""
+
+    claim: Claim
+    policy: Policy
+    audits: tuple[AuditEntry, ...] = ()
+    barred: tuple[Barred, ...] = ()
 
 
-def assess_all(
-    items: tuple[tuple[int, Evidence], ...],
-    known: tuple[Assessment, ...],
-    claim: Claim,
-    audits: tuple[AuditEntry, ...],
-    share: Share,
-    policy: Policy,
-) -> tuple[Assessment, ...]:
-    """Judge items one after the other, each beside those before it."""
-    done: tuple[Assessment, ...] = ()
-    for number, item in items:
-        kin = replaced(known, done)
-        done += (assess(item, number, claim, _findings_on(audits, item), share, policy, kin=kin),)
-    return done
+Numbered = tuple[tuple[int, Evidence], ...]
+
+
+def assess_all(items: Numbered, known: tuple[Assessment, ...], bench: Bench) -> tuple[Assessment, ...]:
+    """Judge items beside what is known, whatever their order."""
+    afresh = {number for number, _ in items}
+    ties = [
+        (item.number, identities(item))
+        for item in known
+        if item.number not in afresh and item.status(Criterion.INDEPENDENT) is Status.UNMET
+    ]
+    ties += [
+        (number, identities(item))
+        for number, item in items
+        if assess_criteria(item, bench.claim, bench.policy)[0].status is Status.UNMET
+    ]
+    return tuple(
+        assess(
+            item,
+            number,
+            bench.claim,
+            _findings_on(bench.audits, item),
+            bench.policy,
+            tied_to=min((n for n, names in ties if n != number and names & identities(item)), default=None),
+            barred=next((b.reason for b in bench.barred if b.identity in (item.root, item.twin)), None),
+        )
+        for number, item in items
+    )
+
+
+def identities(item: Evidence | Assessment) -> frozenset[str]:
+    """What says that two items go back to one source: root, address, measurement."""
+    return frozenset(name for name in (item.root, item.address, item.twin) if name)
 
 
 def replaced(old: tuple[Assessment, ...], new: tuple[Assessment, ...]) -> tuple[Assessment, ...]:
+    """Assessments with newer ones in their places."""
     fresh = {item.number: item for item in new}
     kept = tuple(fresh.pop(item.number, item) for item in old)
     return (*kept, *fresh.values())
 
 
+def changed(old: tuple[Assessment, ...], new: tuple[Assessment, ...]) -> tuple[Assessment, ...]:
+    """Those that say something new."""
+    before = {item.number: item for item in old}
+    return tuple(item for item in new if before.get(item.number) != item)
+
+
 def audits_of(number: int, evidence: Evidence, claim: Claim, policy: Policy) -> tuple[AuditEntry, ...]:
-    """What an item finds as an audit. An audit that is not shown to be independent may lower, never raise."""
-    if evidence.audits is None or not evidence.findings:
+    """What an item finds as an audit. One that is not shown to be independent is kept and shown, and changes nothing:
+    otherwise anybody could silence a result by words."""
+    independent = assess_criteria(evidence, claim, policy)[0].status is Status.MET
+    if evidence.audits is None or evidence.publisher is None or not independent:
         return ()
-    rows = {row.criterion: row.status for row in assess_criteria(evidence, claim, policy)}
-    trusted = rows[Criterion.INDEPENDENT] is Status.MET
-    findings = tuple(item for item in evidence.findings if trusted or item.status is not Status.MET)
-    publisher = evidence.publisher.name if evidence.publisher else None
-    return (AuditEntry(number=number, root=evidence.audits, publisher=publisher, findings=findings),)
+    return (
+        AuditEntry(
+            number=number,
+            root=evidence.audits,
+            publisher=evidence.publisher.name,
+            findings=evidence.findings,
+        ),
+    )
+
+
+def barred_by(evidence: Evidence, reason: str) -> tuple[Barred, ...]:
+    """What a withdrawal keeps out for good: a measurement, or a source with its echoes."""
+    if evidence.twin is not None:
+        return (Barred(identity=evidence.twin, reason=reason),)
+    return (Barred(identity=evidence.root, reason=reason),) if evidence.kind is EvidenceKind.SOURCE else ()
 
 
 def _findings_on(audits: tuple[AuditEntry, ...], item: Evidence) -> tuple[Finding, ...]:
@@ -78,17 +121,15 @@ def _findings_on(audits: tuple[AuditEntry, ...], item: Evidence) -> tuple[Findin
     return tuple(
         finding
         for entry in reversed(audits)
-        if entry.root == item.root
+        if entry.root in (item.root, item.twin)
         for finding in entry.findings
-        if finding.status is not Status.MET or not _same_house(entry.publisher, item.publisher)
+        if finding.status is not Status.MET
+        or not (item.publisher and same_house(entry.publisher, item.publisher.name))
     )
 
 
-def _same_house(name: str | None, publisher: Publisher | None) -> bool:
-    return name is None or publisher is None or folded(name) == folded(publisher.name)
-
-
 def rejudged(after: Case, before: Case, policy: Policy) -> tuple[Case, Judged]:
+    """A case with new assessments, judged; its verdict depends on the one before."""
     judged = judge(after.assessments, before, policy)
     return (
         replace(

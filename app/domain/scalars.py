@@ -12,6 +12,7 @@ from app.domain.claim import Scalar
 PLACEHOLDERS: Final = frozenset(
     (
         "",
+        "-",
         "?",
         "n/a",
         "na",
@@ -45,7 +46,9 @@ def folded(text: str) -> str:
     """A text without what the eye overlooks: case, width, spacing, hyphens for underscores, invisible
     characters."""
     visible = "".join(c for c in unicodedata.normalize("NFKC", text) if unicodedata.category(c) != "Cf")
-    return " ".join(re.split(r"[\s_\-‐‑‒–—]+", visible.casefold().strip()))
+    # A hyphen inside a word is spelling; before a number or an option it means something.
+    words = re.sub(r"(?<=\w)[_\-‐‑‒–—]+(?=\w)", " ", visible.casefold())
+    return " ".join(words.replace("_", " ").split())
 
 
 def stated(value: Scalar) -> Scalar:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from app.domain.assess import Assessment, select
 from app.domain.policy import Policy
@@ -48,8 +49,15 @@ def uncertainty_of(posterior: Posterior, delta: float) -> Uncertainty:
     return Uncertainty.MEDIUM
 
 
-def rule(price: float, assessments: Sequence[Assessment], previous: Verdict, policy: Policy) -> Ruling:
-    """The verdict. Only qualifying results move it; inside the hysteresis band it stays what it was."""
+def rule(
+    price: float, alone: float, assessments: Sequence[Assessment], previous: Verdict, policy: Policy
+) -> Ruling:
+    """The verdict. Only qualifying results move it; inside the hysteresis band it stays what it was.
+
+    Args:
+        price: over all that is pooled.
+        alone: over the qualifying results alone: what others say must not turn what was shown end to end.
+    """
     qualifying = [item for item in assessments if item.qualifying]
     if not qualifying:
         return Ruling(verdict=Verdict.OPEN, reason="no result meets every criterion")
@@ -57,26 +65,37 @@ def rule(price: float, assessments: Sequence[Assessment], previous: Verdict, pol
         return Ruling(
             verdict=Verdict.MIXED, reason="two qualifying results disagree in sign, each beyond its error"
         )
-    if price >= policy.supported_at:
-        return Ruling(
-            verdict=Verdict.SUPPORTED, reason=f"price {price:.2f} is at or above {policy.supported_at:.2f}"
-        )
-    if price <= policy.refuted_at:
-        return Ruling(
-            verdict=Verdict.REFUTED, reason=f"price {price:.2f} is at or below {policy.refuted_at:.2f}"
-        )
-    if previous is Verdict.SUPPORTED and price >= policy.supported_until:
-        return Ruling(
-            verdict=previous, reason=f"price {price:.2f} has not fallen below {policy.supported_until:.2f}"
-        )
-    if previous is Verdict.REFUTED and price <= policy.refuted_until:
-        return Ruling(
-            verdict=previous, reason=f"price {price:.2f} has not risen above {policy.refuted_until:.2f}"
-        )
-    return Ruling(
-        verdict=Verdict.OPEN,
-        reason=f"price {price:.2f} lies between {policy.refuted_at:.2f} and {policy.supported_at:.2f}",
-    )
+    entered = _entered(price, alone, policy) or _kept(price, alone, previous, policy)
+    return entered or Ruling(verdict=Verdict.OPEN, reason=_between(price, alone, policy))
+
+
+def _entered(price: float, alone: float, policy: Policy) -> Ruling | None:
+    if price >= policy.supported_at and alone >= policy.supported_until:
+        reason = f"price {price:.2f} is at or above {policy.supported_at:.2f}"
+        return Ruling(verdict=Verdict.SUPPORTED, reason=reason)
+    if price <= policy.refuted_at and alone <= policy.refuted_until:
+        reason = f"price {price:.2f} is at or below {policy.refuted_at:.2f}"
+        return Ruling(verdict=Verdict.REFUTED, reason=reason)
+    return None
+
+
+def _kept(price: float, alone: float, previous: Verdict, policy: Policy) -> Ruling | None:
+    if previous is Verdict.SUPPORTED and price >= policy.supported_until and alone >= EVEN:
+        reason = f"price {price:.2f} has not fallen below {policy.supported_until:.2f}"
+        return Ruling(verdict=previous, reason=reason)
+    if previous is Verdict.REFUTED and price <= policy.refuted_until and alone <= EVEN:
+        reason = f"price {price:.2f} has not risen above {policy.refuted_until:.2f}"
+        return Ruling(verdict=previous, reason=reason)
+    return None
+
+
+EVEN: Final = 0.5
+
+
+def _between(price: float, alone: float, policy: Policy) -> str:
+    if policy.refuted_at < price < policy.supported_at:
+        return f"price {price:.2f} lies between {policy.refuted_at:.2f} and {policy.supported_at:.2f}"
+    return f"price {price:.2f}, but the qualifying results alone give {alone:.2f}"
 
 
 def _disagree(qualifying: Sequence[Assessment], policy: Policy) -> bool:

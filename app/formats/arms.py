@@ -209,6 +209,17 @@ def _with_declared(measured: list[Metric], declared: Sequence[Metric], place: st
             )
         seen.add(metric.key)
         own = known.get(metric.key)
+        if own is None and any(name == metric.name for name, _ in known):
+            statistics_ = ", ".join(
+                sorted(statistic or "none" for name, statistic in known if name == metric.name)
+            )
+            raise Refused(
+                f"The files tell {metric.name} already, with statistic {statistics_}.",
+                field=field,
+                value=metric.statistic or "no statistic",
+                remedy="Leave the metric out; it is read from the files.",
+                code="metrics-disagree",
+            )
         if own is None:
             extra.append(metric)
         elif not _agree(metric, own, place):

@@ -33,6 +33,10 @@ LONE_SURROGATE: Final = re.compile(
 )
 
 
+MAX_VALUES: Final = 4_000_000
+"""Values in a document: each costs some 60 bytes of memory, however few it has in the text."""
+
+
 class _Fault(ValueError):
     """Something that JSON's grammar allows and we do not; where it stands is found afterwards."""
 
@@ -48,6 +52,13 @@ def strict_json(data: bytes) -> Any:
     _refuse_unstorable(text)
     if _too_deep(data):
         raise first_fault(text)
+    if data.count(b",") > MAX_VALUES:
+        raise Refused(
+            f"The document has more than {MAX_VALUES:,} values.",
+            field="body",
+            remedy="Send fewer at once; raw output goes in as a file.",
+            code="too-many-values",
+        )
     try:
         return _DECODER.decode(text)
     except json.JSONDecodeError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Final, TypeVar
@@ -53,8 +54,8 @@ Time = Annotated[datetime, BeforeValidator(_read_time), AfterValidator(_bounded)
 
 
 def _one_line(value: str) -> str:
-    if any(ord(char) < 32 or ord(char) == 127 for char in value):
-        raise ValueError("control characters and line breaks are not allowed here")
+    if any(unicodedata.category(char) in ("Cc", "Cf", "Zl", "Zp") for char in value):
+        raise ValueError("control characters, line breaks and invisible characters are not allowed here")
     return value
 
 
@@ -78,7 +79,6 @@ Url = Annotated[
     str, StringConstraints(pattern=r"^https?://[^\s<>\"']+$", max_length=2000), AfterValidator(_storable)
 ]
 FieldName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_.\-]*$", max_length=120)]
-Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
 def _scalar(value: Any) -> Any:

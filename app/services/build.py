@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from app.domain.case import Grounding
 from app.domain.claim import Claim, ClaimedEffect
@@ -18,6 +18,7 @@ from app.domain.errors import Refused
 from app.domain.evidence import Criterion, Evidence, EvidenceKind, Finding, Publisher, Relation, Status
 from app.domain.metrics import canonical, spec_of
 from app.domain.policy import Policy
+from app.domain.scalars import folded
 from app.domain.validity import judge_runs
 from app.domain.vocabulary import read_config
 from app.formats import parse
@@ -132,12 +133,15 @@ def build_source(
             code="level-missing",
         )
     ref = digest(document.model_dump(mode="json", exclude={"key"}, exclude_none=True))
+    address = _address(document.url, "url")
+    publisher = inherited if root else _publisher(document.publisher)
     return Evidence(
         ref=ref,
         kind=EvidenceKind(document.kind),
-        root=root or _root(_address(document.url, "url")) or ref,
+        root=root or _published(address, publisher) or ref,
+        address=address,
         title=document.title,
-        publisher=inherited if root else _publisher(document.publisher),
+        publisher=publisher,
         occurred_at=when or now,
         dated=when is not None,
         url=document.url,
@@ -217,13 +221,18 @@ def build_result(document: ResultIn, claim: Claim, *, now: datetime, policy: Pol
     ]
     notices += [f"{arm.role}: {note}" for arm in (baseline, treatment) for note in arm.notes]
     ref = result_ref(document)
+    twin = _measured(claim, baseline, treatment)
+    address = _address(document.source_url, "source_url")
+    publisher = _publisher(document.publisher)
     return Built(
         evidence=Evidence(
             ref=ref,
             kind=EvidenceKind.RESULT,
-            root=_root(_address(document.source_url, "source_url")) or _measured(baseline, treatment),
+            root=_published(address, publisher) or twin,
+            address=address,
+            twin=twin,
             title=document.title or _title(baseline, treatment, claim),
-            publisher=_publisher(document.publisher),
+            publisher=publisher,
             occurred_at=when or now,
             dated=when is not None,
             url=document.source_url,
@@ -343,15 +352,28 @@ def _publisher(document: PublisherIn | None) -> Publisher | None:
         return None
     return Publisher(
         name=document.name,
-        url=_address(document.url, "publisher.url"),
+        url=_checked(document.url, "publisher.url"),
         relation=Relation(document.relation) if document.relation else None,
     )
 
 
+def _checked(url: str | None, field: str) -> str | None:
+    _address(url, field)
+    return url
+
+
 def _address(url: str | None, field: str) -> str | None:
-    """An address that can be taken apart; some that look like one cannot."""
+    """An address as an identity: scheme, port, `www.`, user, fragment, tracking parameters, escapes and slashes do not
+    make another page.
+
+    Raises:
+        Refused: it cannot be taken apart.
+    """
+    if url is None:
+        return None
     try:
-        urlsplit(url or "")
+        parts = urlsplit(url)
+        host = (parts.hostname or "").rstrip(".").removeprefix("www.")
     except ValueError as error:
         raise Refused(
             f"This is no web address: {error}.",
@@ -360,39 +382,39 @@ def _address(url: str | None, field: str) -> str | None:
             remedy="Give the address as a browser shows it.",
             code="bad-url",
         ) from error
-    return url
+    path = "/".join(part for part in unquote(parts.path).split("/") if part)
+    query = "&".join(sorted(q for q in parts.query.split("&") if q and not q.startswith(TRACKING)))
+    address = f"{host}/{path}{'?' if query else ''}{query}"
+    return address if len(address) <= 200 and address.isprintable() else digest(address)
 
 
-def _measured(*arms: Arm) -> str:
-    """Identity of what was measured: the raw files, or the numbers where there are none. The same handed in
-    under other words, or at another date, is one measurement told twice."""
-    return digest(
-        [
-            sorted(file.sha256 for file in arm.attachments if file.format != ATTACHMENT) or _numbers(arm)
-            for arm in arms
-        ]
+TRACKING: Final = ("utm_", "fbclid=", "gclid=")
+
+
+def _published(address: str | None, publisher: Publisher | None) -> str | None:
+    """One publication: an address together with who stands for it, so that nobody takes another's place by naming
+    their page."""
+    return (
+        f"{address} {'' if publisher is None else folded(publisher.name)[:90]}".strip() if address else None
     )
 
 
-def _numbers(arm: Arm) -> list[list[Any]]:
+def _measured(claim: Claim, *arms: Arm) -> str:
+    """Identity of what was measured: the numbers on the claim's metric, or all of them where that is not among them.
+    The same under other words, in another order or file, or with more metrics beside them, is one measurement."""
+    return digest([_numbers(arm, claim.metric) or _numbers(arm, None) for arm in arms])
+
+
+def _numbers(arm: Arm, only: str | None) -> list[list[Any]]:
     return sorted(
         [
             metric.name,
             metric.statistic or "",
-            [canonical(value, metric.unit, metric.name) for value in metric.values],
+            sorted(f"{canonical(value, metric.unit, metric.name):.9g}" for value in metric.values),
         ]
         for metric in arm.metrics
+        if only in (None, metric.name)
     )
-
-
-def _root(url: str | None) -> str | None:
-    """Root of something published: its address; scheme, `www.` and fragment do not make another source."""
-    if url is None:
-        return None
-    parts = urlsplit(url)
-    host = parts.netloc.casefold().removeprefix("www.")
-    root = f"{host}{parts.path.rstrip('/')}{'?' if parts.query else ''}{parts.query}"
-    return root if len(root) <= 200 else digest(root)
 
 
 def _title(baseline: Arm, treatment: Arm, claim: Claim) -> str:

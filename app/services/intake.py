@@ -18,7 +18,7 @@ from app.domain.route import route
 from app.formats.native import EvidenceIn, ResultIn
 from app.services.build import Built, build_result, build_source
 from app.services.judge import Desk, Judgement, answer_parts, ears_of, settle
-from app.store import cases, history, ledger
+from app.store import cases, history, items, ledger
 from app.store.cases import Locked
 from app.store.codec import dump
 
@@ -48,7 +48,7 @@ def record_result(connection: Connection, document: ResultIn, desk: Desk) -> Ans
     """
     held = cases.lock(connection, document.case, desk.policy)
     built = build_result(document, held.case.claim, now=desk.now, policy=desk.policy)
-    known = cases.find_evidence(connection, held.log.case_id, built.evidence.ref)
+    known = items.find_evidence(connection, held.log.case_id, built.evidence.ref)
     if known is not None:
         return Answer(new=False, body=_again(connection, held, built, known))
     # In one order whoever writes, so that two writers on two cases never wait for each other in a circle.
@@ -62,11 +62,12 @@ def preview_result(connection: Connection, document: ResultIn, desk: Desk) -> An
     """The answer that `record_result` would give; nothing is stored."""
     held = cases.peek(connection, document.case, desk.policy)
     built = build_result(document, held.case.claim, now=desk.now, policy=desk.policy)
-    known = cases.find_evidence(connection, held.log.case_id, built.evidence.ref)
+    known = items.find_evidence(connection, held.log.case_id, built.evidence.ref)
     if known is not None:
         return Answer(new=False, body=_again(connection, held, built, known))
     number = held.evidence_count + 1
-    event = EvidenceRecorded(at=desk.now, number=number, evidence=built.evidence)
+    again = _bears_on(connection, held, built.evidence)
+    event = EvidenceRecorded(at=desk.now, number=number, evidence=built.evidence, again=again)
     outcome = decide(held.case, event, desk.policy)
     ears = ears_of(connection, held.log.case_id, outcome.case, desk.now, desk)
     routing = route(held.case.slug, outcome.change, desk.now, ears, desk.policy)
@@ -82,9 +83,11 @@ def record_source(connection: Connection, slug: str, document: EvidenceIn, desk:
     """
     held = cases.lock(connection, slug, desk.policy)
     item = _source(connection, held, document, desk)
-    known = cases.find_evidence(connection, held.log.case_id, item.ref)
+    known = items.find_evidence(connection, held.log.case_id, item.ref)
     if known is not None:
-        body = {"evidence": known, "case": slug, "duplicate": True, **_still(held.case)}
+        gone = items.withdrawn(connection, held.log.case_id).get(known)
+        notices = [] if gone is None else [f"it was withdrawn and stays so: {gone}"]
+        body = {"evidence": known, "case": slug, "duplicate": True, "notices": notices, **_still(held.case)}
         return Answer(new=False, body=body)
     judgement = _append(connection, held, item, desk)
     own = _own(judgement, held.evidence_count + 1)
@@ -107,18 +110,18 @@ def withdraw(connection: Connection, slug: str, number: int, reason: str, desk: 
     """
     held = cases.lock(connection, slug, desk.policy)
     log = held.log
-    item = cases.evidence_number(connection, log.case_id, number)
+    item = items.evidence_number(connection, log.case_id, number)
     if item is None:
         raise NotFound("item of evidence", str(number))
-    if number in cases.withdrawn(connection, log.case_id):
+    if number in items.withdrawn(connection, log.case_id):
         raise Conflict(
             f"Evidence {number} is withdrawn already.",
             remedy="Nothing more is needed.",
             code="already-withdrawn",
         )
     head = log.head
-    again = _examined(connection, held, item)
-    event = EvidenceWithdrawn(at=desk.now, number=number, reason=reason, again=again)
+    again = tuple(pair for pair in _bears_on(connection, held, item) if pair[0] != number)
+    event = EvidenceWithdrawn(at=desk.now, number=number, evidence=item, reason=reason, again=again)
     body = {"number": number, "reason": reason, "again": [n for n, _ in again]}
     event_id = cases.add_event(log, "withdrawn", desk.now, desk.now, desk.actor, body)
     outcome = decide(held.case, event, desk.policy)
@@ -131,7 +134,7 @@ def withdraw(connection: Connection, slug: str, number: int, reason: str, desk: 
 
 def _append(connection: Connection, held: Locked, item: Evidence, desk: Desk) -> Judgement:
     number, log, head = held.evidence_count + 1, held.log, held.log.head
-    again = _examined(connection, held, item)
+    again = _bears_on(connection, held, item)
     body = {"number": number, "again": [n for n, _ in again]}
     event_id = cases.add_event(log, "evidence", desk.now, desk.now, desk.actor, body)
     cases.add_evidence(log, event_id, number, item, desk.now, desk.actor)
@@ -147,12 +150,11 @@ def _save(held: Locked, judgement: Judgement, count: int, now: datetime) -> None
     cases.save(held.log, case, count, (*held.prices, case.price), now)
 
 
-def _examined(connection: Connection, held: Locked, item: Evidence) -> tuple[tuple[int, Evidence], ...]:
-    """What an audit examines, to be judged anew with it; withdrawn items stay withdrawn."""
-    if item.audits is None:
-        return ()
+def _bears_on(connection: Connection, held: Locked, item: Evidence) -> tuple[tuple[int, Evidence], ...]:
+    """What an item bears on, to be judged anew with it: the same source or measurement, or what an audit examines.
+    Withdrawn items stay withdrawn."""
     living = {assessment.number for assessment in held.case.assessments}
-    found = cases.evidence_of_root(connection, held.log.case_id, item.audits)
+    found = items.related(connection, held.log.case_id, item)
     return tuple((number, other) for number, other in found if number in living)
 
 
@@ -164,7 +166,7 @@ def _source(connection: Connection, held: Locked, document: EvidenceIn, desk: De
         now=desk.now,
         policy=desk.policy,
         root=echoed.root if echoed else None,
-        audits=audited.root if audited else None,
+        audits=(audited.twin or audited.root) if audited else None,
         inherited=echoed.publisher if echoed else None,
     )
 
@@ -173,7 +175,7 @@ def _named(connection: Connection, held: Locked, key: int | str | None, field: s
     if key is None:
         return None
     there = isinstance(key, int) and 0 < key <= held.evidence_count
-    found = cases.evidence_number(connection, held.log.case_id, int(key)) if there else None
+    found = items.evidence_number(connection, held.log.case_id, int(key)) if there else None
     if found is None:
         raise Refused(
             f"The case has no item of evidence {key!r}.",
@@ -227,8 +229,8 @@ def _still(case: Case) -> dict[str, Any]:
 def _again(connection: Connection, held: Locked, built: Built, number: int) -> dict[str, Any]:
     """The first answer again, for content that is already recorded: nothing new is decided."""
     first = history.first_answer(connection, held.log.case_id, number)
-    item = cases.evidence_number(connection, held.log.case_id, number) or built.evidence
-    gone = cases.withdrawn(connection, held.log.case_id).get(number)
+    item = items.evidence_number(connection, held.log.case_id, number) or built.evidence
+    gone = items.withdrawn(connection, held.log.case_id).get(number)
     own = first.assessment
     facts = first.decisions[0].facts
     return {

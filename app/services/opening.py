@@ -134,7 +134,7 @@ def _evidence(documents: list[EvidenceIn], desk: Desk) -> tuple[Evidence, ...]:
                     now=desk.now,
                     policy=desk.policy,
                     root=echoed.root if echoed else None,
-                    audits=audited.root if audited else None,
+                    audits=(audited.twin or audited.root) if audited else None,
                     inherited=echoed.publisher if echoed else None,
                 )
             except Refused as error:

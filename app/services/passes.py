@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from sqlalchemy import Connection, Engine
 
@@ -13,7 +15,9 @@ from app.services.judge import Desk, settle
 from app.store import cases, ledger
 from app.store.engine import reading, writing
 
-HORIZON = "horizon"
+HORIZON: Final = "horizon"
+
+log = logging.getLogger("assay.passes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +30,7 @@ class PassReport:
     looked_at: int
     expired: int
     withheld: int
+    failed: int
 
 
 def hour_of(moment: datetime) -> datetime:
@@ -45,13 +50,35 @@ def horizon_pass(engine: Engine, at: datetime, desk: Desk) -> PassReport:
     hour = hour_of(at)
     with reading(engine) as connection:
         if ledger.pass_done(connection, HORIZON, hour):
-            return PassReport(name=HORIZON, hour=hour, made=False, looked_at=0, expired=0, withheld=0)
+            return PassReport(
+                name=HORIZON, hour=hour, made=False, looked_at=0, expired=0, withheld=0, failed=0
+            )
         due = cases.due_slugs(connection, hour)
-    verbs = [verb for slug in due for verb in _look(engine, slug, hour, desk)]
-    counts = {"looked_at": len(due), "expired": verbs.count("expire"), "withheld": verbs.count("observe")}
+    verbs = [verb for slug in due for verb in _looked(engine, slug, hour, desk)]
+    counts = {
+        "looked_at": len(due),
+        "expired": verbs.count("expire"),
+        "withheld": verbs.count("observe"),
+        "failed": verbs.count(FAILED),
+    }
+    if hour > hour_of(desk.now):
+        # An hour still to come is looked at and not entered: its own pass must be made when it comes.
+        return PassReport(name=HORIZON, hour=hour, made=True, **counts)
     with writing(engine) as connection:
         made = ledger.add_pass(connection, HORIZON, hour, desk.now, counts)
     return PassReport(name=HORIZON, hour=hour, made=made, **counts)
+
+
+def _looked(engine: Engine, slug: str, hour: datetime, desk: Desk) -> list[str]:
+    """One case; a fault in it is logged and holds no other case up. The next hour looks at it again."""
+    try:
+        return _look(engine, slug, hour, desk)
+    except Exception:
+        log.exception("the horizon pass failed on %s", slug)
+        return [FAILED]
+
+
+FAILED: Final = "failed"
 
 
 def _look(engine: Engine, slug: str, hour: datetime, desk: Desk) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
+from app.domain.case import Strength
 from app.domain.errors import Refused
 from app.domain.policy import Policy
 from app.formats.wire import refused_by
@@ -76,17 +77,19 @@ def _finite(name: str, policy: Policy) -> bool:
 
 
 SENSIBLE: Final[dict[str, Callable[[Policy], bool]]] = {
-    "imputed_se": lambda p: all(0 < value < math.inf for value in p.imputed_se.values()),
-    "unknown_sd": lambda p: 0 <= p.unknown_sd < math.inf,
-    "unmet_sd": lambda p: 0 <= p.unmet_sd < math.inf,
-    "theta_sd": lambda p: 0 < p.theta_sd < math.inf,
-    "tau_scale": lambda p: 0 < p.tau_scale < math.inf,
-    "share_low": lambda p: p.share_low > 0 and _share(p.share_low, p.share_high),
+    "imputed_se": lambda p: all(1e-4 <= value <= 10 for value in p.imputed_se.values()),
+    "unknown_sd": lambda p: 0 <= p.unknown_sd <= 10,
+    "unmet_sd": lambda p: 0 <= p.unmet_sd <= 10,
+    "theta_sd": lambda p: 1e-3 <= p.theta_sd <= 10,
+    "tau_scale": lambda p: 1e-3 <= p.tau_scale <= 10,
+    "share_low": lambda p: p.share_low >= 1e-3 and _share(p.share_low, p.share_high),
+    "min_achieved_share": lambda p: _share(p.min_achieved_share),
+    "relevance_needed": lambda p: set(p.relevance_needed) <= set(Strength),
     "supported_at": lambda p: _share(p.refuted_at, p.refuted_until, p.supported_until, p.supported_at),
     "material_price_move": lambda p: _share(p.material_price_move),
     "digest_price_move": lambda p: _share(p.digest_price_move),
     "interrupts_per_day": lambda p: p.interrupts_per_day >= 0,
-    "duplicate_window": lambda p: p.duplicate_window >= timedelta(0),
+    "duplicate_window": lambda p: timedelta(0) <= p.duplicate_window <= timedelta(days=366),
     "quiet_from_hour": lambda p: 0 <= p.quiet_from_hour <= 24 and 0 <= p.quiet_until_hour <= 24,
     **{
         name: partial(_finite, name)
@@ -97,7 +100,6 @@ SENSIBLE: Final[dict[str, Callable[[Policy], bool]]] = {
             "rate_tolerance",
             "prefix_hit_tolerance",
             "max_error_share",
-            "min_achieved_share",
             "max_delay_of_ttft",
             "min_duration_s",
             "min_requests_per_slot",

@@ -193,7 +193,11 @@ def _event(past: CaseHistory, stored: StoredEvent) -> Event:
             )
         case "withdrawn":
             return EvidenceWithdrawn(
-                at=stored.at, number=body["number"], reason=body["reason"], again=_again(past, body)
+                at=stored.at,
+                number=body["number"],
+                evidence=past.evidence[body["number"]],
+                reason=body["reason"],
+                again=_again(past, body),
             )
         case _:
             return HorizonPassed(at=stored.at, deaf=timedelta(seconds=body["deaf_s"]))

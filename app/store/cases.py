@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, Select, Text, insert, select, type_coerce, update
+from sqlalchemy import Connection, Select, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from app.domain.assess import Assessment
-from app.domain.case import AuditEntry, Case, Decision, Grounding, Outcome, State
+from app.domain.case import Case, Decision, Grounding, Outcome, State
 from app.domain.claim import Claim
-from app.domain.effects import Share
 from app.domain.errors import Conflict, NotFound
 from app.domain.evidence import Evidence
-from app.domain.judging import audits_of
 from app.domain.policy import Policy
 from app.domain.verdict import Uncertainty, Verdict
 from app.store.codec import dump, load
+from app.store.items import audits, barred, latest_assessments, withdrawn
 from app.store.log import GENESIS, CaseLog
 from app.store.search import index_case
 from app.store.tables import (
@@ -139,9 +135,10 @@ def _load(connection: Connection, query: Select[Any], slug: str, policy: Policy)
 
 def _case(connection: Connection, row: dict[str, Any], policy: Policy) -> Case:
     gone = withdrawn(connection, row["id"])
+    claim = load(Claim, row["claim"])
     return Case(
         slug=row["slug"],
-        claim=load(Claim, row["claim"]),
+        claim=claim,
         state=State(row["state"]),
         verdict=Verdict(row["verdict"]),
         price=row["price"],
@@ -153,77 +150,10 @@ def _case(connection: Connection, row: dict[str, Any], policy: Policy) -> Case:
         assessments=tuple(
             item for item in latest_assessments(connection, row["id"]).values() if item.number not in gone
         ),
-        audits=_audits(connection, row["id"], load(Claim, row["claim"]), policy, gone),
-        share=Share(low=policy.share_low, high=policy.share_high),
+        audits=audits(connection, row["id"], claim, policy, gone),
+        barred=barred(connection, row["id"], gone),
         grounding=load(Grounding, row["grounding"]) if row["grounding"] else None,
     )
-
-
-def latest_assessments(connection: Connection, case_id: int) -> dict[int, Assessment]:
-    """The last judgement of each item of evidence, by number."""
-    query = (
-        select(assessments.c.number, type_coerce(assessments.c.body, Text).label("body"))
-        .where(assessments.c.case_id == case_id)
-        .order_by(assessments.c.number, assessments.c.id)
-    )
-    latest = {row.number: row.body for row in connection.execute(query)}
-    return {number: _assessment(body) for number, body in latest.items()}
-
-
-@lru_cache(maxsize=4096)
-def _assessment(text: str) -> Assessment:
-    """Read once, kept by its very text: each result on a case is judged with all assessments before it."""
-    return load(Assessment, json.loads(text))
-
-
-def withdrawn(connection: Connection, case_id: int) -> dict[int, str]:
-    """Numbers of withdrawn items, with the reason given."""
-    query = (
-        select(events.c.body)
-        .where(events.c.case_id == case_id, events.c.kind == "withdrawn")
-        .order_by(events.c.id)
-    )
-    return {body["number"]: body["reason"] for body in connection.execute(query).scalars()}
-
-
-def _audits(
-    connection: Connection, case_id: int, claim: Claim, policy: Policy, gone: dict[int, str]
-) -> tuple[AuditEntry, ...]:
-    query = (
-        select(evidence.c.number, evidence.c.body)
-        .where(evidence.c.case_id == case_id, evidence.c.kind == "audit")
-        .order_by(evidence.c.number)
-    )
-    items = ((row.number, load(Evidence, row.body)) for row in connection.execute(query))
-    return tuple(
-        entry
-        for number, item in items
-        if number not in gone
-        for entry in audits_of(number, item, claim, policy)
-    )
-
-
-def find_evidence(connection: Connection, case_id: int, ref: str) -> int | None:
-    """Number of the item with this content, if the case has it."""
-    query = select(evidence.c.number).where(evidence.c.case_id == case_id, evidence.c.ref == ref)
-    return connection.execute(query).scalar_one_or_none()
-
-
-def evidence_of_root(connection: Connection, case_id: int, root: str) -> tuple[tuple[int, Evidence], ...]:
-    """Items that go back to one root, audits left out, in order."""
-    query = (
-        select(evidence.c.number, evidence.c.body)
-        .where(evidence.c.case_id == case_id, evidence.c.root == root, evidence.c.kind != "audit")
-        .order_by(evidence.c.number)
-    )
-    return tuple((row.number, load(Evidence, row.body)) for row in connection.execute(query))
-
-
-def evidence_number(connection: Connection, case_id: int, number: int) -> Evidence | None:
-    """One item by its number."""
-    query = select(evidence.c.body).where(evidence.c.case_id == case_id, evidence.c.number == number)
-    body = connection.execute(query).scalar_one_or_none()
-    return None if body is None else load(Evidence, body)
 
 
 def add_event(log: CaseLog, kind: str, at: datetime, recorded_at: datetime, actor: str, body: Any) -> int:
@@ -241,6 +171,8 @@ def add_evidence(
         number=number,
         ref=item.ref,
         root=item.root,
+        address=item.address,
+        twin=item.twin,
         kind=item.kind,
         occurred_at=item.occurred_at,
         recorded_at=at,

@@ -9,6 +9,7 @@ from typing import Any, Final
 from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.domain.errors import Busy, Refused
 
@@ -30,7 +31,13 @@ def make_engine(url: str) -> Engine:
     parsed = _parsed(url)
     if parsed.get_backend_name() == "postgresql":
         return create_engine(
-            parsed.set(drivername="postgresql+psycopg"), pool_size=10, max_overflow=20, pool_pre_ping=True
+            parsed.set(drivername="postgresql+psycopg"),
+            pool_size=10,
+            max_overflow=20,
+            pool_timeout=10,
+            pool_pre_ping=True,
+            # A lock that somebody else holds must not hold up all threads.
+            connect_args={"options": "-c lock_timeout=10s"},
         )
     engine = create_engine(parsed, connect_args={"check_same_thread": False, "timeout": 30})
     event.listen(engine, "connect", _prepare_sqlite)
@@ -84,6 +91,8 @@ def _told() -> Iterator[None]:
     """Lock time-outs and lost connections, in our own words."""
     try:
         yield
+    except PoolTimeout as error:
+        raise Busy("All connections to the database are in use.") from error
     except OperationalError as error:
         raise Busy(f"The database did not answer: {str(error.orig).strip()}") from error
 

@@ -17,8 +17,8 @@ from app.domain.errors import NotFound, Refused
 from app.domain.evidence import Evidence
 from app.domain.route import Held, Route
 from app.domain.verdict import Uncertainty, Verdict
-from app.store.cases import latest_assessments, withdrawn
 from app.store.codec import load
+from app.store.items import latest_assessments, withdrawn
 from app.store.narrow import CaseFilter as CaseFilter
 from app.store.narrow import narrowed
 from app.store.records import (

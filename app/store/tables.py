@@ -140,7 +140,9 @@ evidence = Table(
     _event(),
     Column("number", Integer, nullable=False),
     Column("ref", String(64), nullable=False),
-    Column("root", String(200), nullable=False),
+    Column("root", String(300), nullable=False),
+    Column("address", String(200)),
+    Column("twin", String(64)),
     Column("kind", String(20), nullable=False),
     Column("occurred_at", UtcTime, nullable=False),
     Column("recorded_at", UtcTime, nullable=False),
@@ -150,6 +152,8 @@ evidence = Table(
     UniqueConstraint("case_id", "number"),
     UniqueConstraint("case_id", "ref"),
     Index("ix_evidence_case_root", "case_id", "root"),
+    Index("ix_evidence_case_address", "case_id", "address"),
+    Index("ix_evidence_case_twin", "case_id", "twin"),
     Index("ix_evidence_event", "event_id"),
 )
 

@@ -19,6 +19,7 @@ from app.services import intake
 from app.services.judge import Owner
 from app.services.read import Reader
 from app.store.engine import reading, writing
+from app.web.csrf import hostname
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,8 @@ class PageWriter:
 def shelf(request: Request, here: HouseDep) -> Reader:
     """What pages read from. Where reading needs a token, pages are shown on this very machine only: a browser has
     none."""
-    if not here.settings.public_read and not _near(request):
+    near = _near(request) and hostname(request.headers.get("host", "")) in here.settings.page_hosts
+    if not here.settings.public_read and not near:
         raise HTTPException(
             403,
             "Reading needs a token here (ASSAY_PUBLIC_READ is off), so pages are shown on the machine that "

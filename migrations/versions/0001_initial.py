@@ -282,7 +282,8 @@ def _tables() -> None:
         sa.Column("policy_digest", sa.String(length=64), nullable=True),
         sa.Column("imported", sa.Boolean(), nullable=False),
         sa.CheckConstraint(
-            "verb IN ('create', 'promote_anchor', 'ground', 'surface_candidate', 'observe', 'reprice', 'expire', 'revive', 'alert_route', 'alert_interrupt', 'alert_digest', 'alert_silent', 'correct', 'merge')",
+            "verb IN ('create', 'promote_anchor', 'ground', 'surface_candidate', 'observe', 'reprice', 'expire', "
+            "'revive', 'alert_route', 'alert_interrupt', 'alert_digest', 'alert_silent', 'correct', 'merge')",
             name=op.f("ck_decisions_verb"),
         ),
         sa.ForeignKeyConstraint(["case_id"], ["cases.id"], name=op.f("fk_decisions_case_id")),
@@ -300,7 +301,9 @@ def _tables() -> None:
         sa.Column("event_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
         sa.Column("number", sa.Integer(), nullable=False),
         sa.Column("ref", sa.String(length=64), nullable=False),
-        sa.Column("root", sa.String(length=200), nullable=False),
+        sa.Column("root", sa.String(length=300), nullable=False),
+        sa.Column("address", sa.String(length=200), nullable=True),
+        sa.Column("twin", sa.String(length=64), nullable=True),
         sa.Column("kind", sa.String(length=20), nullable=False),
         sa.Column("occurred_at", UtcTime(), nullable=False),
         sa.Column("recorded_at", UtcTime(), nullable=False),
@@ -313,7 +316,9 @@ def _tables() -> None:
         sa.UniqueConstraint("case_id", "number", name=op.f("uq_evidence_case_id_number")),
         sa.UniqueConstraint("case_id", "ref", name=op.f("uq_evidence_case_id_ref")),
     )
+    op.create_index("ix_evidence_case_address", "evidence", ["case_id", "address"], unique=False)
     op.create_index("ix_evidence_case_root", "evidence", ["case_id", "root"], unique=False)
+    op.create_index("ix_evidence_case_twin", "evidence", ["case_id", "twin"], unique=False)
     op.create_index("ix_evidence_event", "evidence", ["event_id"], unique=False)
     op.create_table(
         "interpretations",

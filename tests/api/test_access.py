@@ -234,7 +234,9 @@ def test_the_owners_token_is_kept_as_long_as_it_is_valid(sqlite_api: Api, tmp_pa
 def test_pages_of_a_house_that_is_closed_are_shown_on_its_own_machine_only(closed: Api) -> None:
     far = TestClient(create_app(closed.house), client=("203.0.113.9", 50000))
     for path in ("/", "/cases/a-case", "/alerts", "/submit"):
-        assert closed.client.get(path).status_code == 200, path
+        assert closed.client.get(path, headers={"host": "localhost"}).status_code == 200, path
+        rebound = closed.client.get(path, headers={"host": "evil.example:8000", "accept": "text/html"})
+        assert rebound.status_code == 403, path
         hidden = far.get(path, headers={"accept": "text/html"})
         assert hidden.status_code == 403, path
         assert "Title of a-case" not in hidden.text

@@ -369,7 +369,12 @@ def test_the_list_of_cases_is_filtered(opened: Api) -> None:
 
 def test_an_audit_judges_what_it_examines_anew(opened: Api) -> None:
     opened.post(RESULTS, documents.result(ratio=1.4))
-    audit = {"kind": "audit", "title": "Read the harness", "audits": 1}
+    audit = {
+        "kind": "audit",
+        "title": "Read the harness",
+        "audits": 1,
+        "publisher": {"name": "A reader", "relation": "independent"},
+    }
     finding = {
         "criterion": "measured_soundly",
         "status": "unmet",
@@ -384,6 +389,69 @@ def test_an_audit_judges_what_it_examines_anew(opened: Api) -> None:
     rows = opened.get(path).json()["items"][0]["criteria"]
     row = next(item for item in rows if item["criterion"] == "measured_soundly")
     assert (row["status"], row["reason"]) == ("unmet", "no warm-up (audit)")
+
+
+def test_words_that_nobody_stands_for_silence_no_result(opened: Api) -> None:
+    opened.post(RESULTS, documents.qualifying())
+    before = opened.get(f"/api/v1/cases/{documents.SLUG}").json()
+    finding = {"criterion": "factor_isolated", "status": "unmet", "reason": "I think so"}
+    audit = {"kind": "audit", "title": "Doubts", "audits": 1, "findings": [finding]}
+    answer = opened.post(f"/api/v1/cases/{documents.SLUG}/evidence", audit).json()
+    assert [item["verb"] for item in answer["decisions"]] == ["observe"]
+    after = opened.get(f"/api/v1/cases/{documents.SLUG}").json()
+    assert (after["price"], after["verdict"]) == (before["price"], before["verdict"])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"source_url": "https://b.example/post"},
+        {"source_url": "https://www.c.example:443//post?utm_source=x"},
+        {"title": "Told anew", "note": "in other words"},
+        {"measured_at": "2026-08-10T10:00:00Z"},
+    ],
+)
+def test_one_measurement_told_again_counts_once(opened: Api, change: dict[str, str]) -> None:
+    first = opened.post(RESULTS, documents.qualifying()).json()
+    again = opened.post(RESULTS, documents.qualifying() | change).json()
+    assert again["price"]["after"] == pytest.approx(first["price"]["after"], abs=1e-6)
+    assert [item["verb"] for item in again["decisions"]] == ["observe"]
+
+
+def test_nobody_takes_a_result_s_place_by_naming_its_page(opened: Api) -> None:
+    page = {"source_url": "https://lab.example/post"}
+    opened.post(RESULTS, documents.result(ratio=0.7, publisher={"name": "Lab"}) | page)
+    first = opened.get("/api/v1/cases/a-case").json()["price"]
+    opened.post(RESULTS, documents.result(ratio=1.5, publisher={"name": "Mallory"}) | page)
+    rows = opened.get("/api/v1/cases/a-case/evidence").json()["items"]
+    assert len({row["evidence"]["root"] for row in rows}) == 2
+    assert first < opened.get("/api/v1/cases/a-case").json()["price"] < 0.9
+
+
+def test_what_was_withdrawn_stays_out_under_another_date(opened: Api) -> None:
+    number = opened.post(RESULTS, documents.qualifying()).json()["evidence"]
+    path = f"/api/v1/cases/{documents.SLUG}/evidence/{number}/withdraw"
+    assert opened.post(path, {"reason": "fabricated"}).status_code == 200
+    again = opened.post(RESULTS, documents.qualifying() | {"measured_at": "2026-08-10T10:00:00Z"}).json()
+    assert (again["qualifying"], again["price"]["after"]) == (False, pytest.approx(0.3515, abs=5e-4))
+    assert again["contrasts"][0]["why"] == "the same was withdrawn: fabricated"
+
+
+def test_words_do_not_settle_what_the_one_qualifying_result_leaves_open(opened: Api) -> None:
+    opened.post(RESULTS, documents.qualifying(speedup=0.887))
+    for number in range(4):
+        opened.post(
+            f"/api/v1/cases/{documents.SLUG}/evidence",
+            documents.source(
+                f"Post {number}",
+                publisher={"name": f"P{number}"},
+                level="serving",
+                reported=[{"metric": "output_throughput", "low": 1.9, "high": 2.1}],
+            ),
+        )
+    case = opened.get(f"/api/v1/cases/{documents.SLUG}").json()
+    assert case["price"] > 0.9
+    assert case["verdict"] == "open"
 
 
 def test_an_echo_is_no_second_voice(opened: Api) -> None:

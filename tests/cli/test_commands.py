@@ -233,7 +233,7 @@ FAULTS: dict[str, tuple[list[str], int, list[str]]] = {
     "a token of too many days": (["token", "create", "x", "--scope", "read", "--days", "1e12"], USAGE, ["days"]),
     "a token's name of two lines": (["token", "create", "a\nb", "--scope", "read"], USAGE, ["name"]),
     "a token that is not there": (["token", "revoke", "77"], NO, ["77"]),
-    "a token beyond all numbers": (["token", "revoke", "9" * 30], USAGE, ["number", "999"]),
+    "a token beyond all numbers": (["token", "revoke", "9" * 30], USAGE, ["number"]),
     "a command that is none": (["forecast"], USAGE, ["forecast"]),
     "a database that is none": (["verify", "--database", "nonsense"], USAGE, ["database", "nonsense", "sqlite:///"]),
     "a database that is not there": (["verify", "--database", "sqlite:///typo.sqlite3"], LACKING, ["typo.sqlite3"]),
@@ -364,7 +364,7 @@ def test_a_pass_at_a_moment_expires_and_says_so(served: Assay) -> None:
     assert said.json["hour"] == "2031-01-01T00:00:00Z"
     assert (said.json["made"], said.json["expired"]) == (True, 1)
     again = served("pass", "horizon", "--at", "2031-01-01T00:59:59Z")
-    assert "was made before" in again.out
+    assert "0 due, 0 expired" in again.out, "an hour still to come is not entered in the ledger"
     assert served("cases", "show", SLUG, "--json").json["state"] == "expired"
     assert served("replay").code == DONE
     assert served("verify").code == DONE

@@ -15,7 +15,6 @@ from app.domain.claim import Claim, Level, Scalar
 from app.domain.contrast import Arm, Attachment, Metric, Role, RunFacts, contrasts_of, reported_contrast
 from app.domain.criteria import CriterionResult, assess_criteria
 from app.domain.decide import decide
-from app.domain.effects import Share
 from app.domain.evidence import Criterion, Evidence, EvidenceKind, Finding, Publisher, Status
 from app.domain.policy import Policy
 from app.domain.validity import judge_runs
@@ -288,7 +287,7 @@ def row(evidence: Evidence, criterion: Criterion, claim: Claim = CLAIM) -> Crite
 def judged(
     evidence: Evidence, number: int = 1, claim: Claim = CLAIM, findings: Sequence[Finding] = ()
 ) -> Assessment:
-    return assess(evidence, number, claim, findings, Share(), POLICY)
+    return assess(evidence, number, claim, findings, POLICY)
 
 
 def opened(*evidence: Evidence, claim: Claim = CLAIM, at: datetime = OPENED, **changes: Any) -> Outcome:

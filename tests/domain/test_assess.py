@@ -25,8 +25,9 @@ from builders import (
 from app.domain.assess import Assessment, assess, closest, select, synthesize
 from app.domain.claim import Level
 from app.domain.contrast import reported_contrast
-from app.domain.effects import Share
 from app.domain.evidence import Criterion, Evidence, Publisher, Status
+from app.domain.judging import Bench, assess_all
+from app.domain.policy import Policy
 
 
 def by_se(ratio: float, se: float, name: str = "a") -> Evidence:
@@ -96,7 +97,8 @@ def test_what_is_open_widens_the_variance(changes: dict[str, object], added: flo
 
 def test_a_measured_share_of_one_projects_to_the_effect_itself() -> None:
     item = kernel_result()
-    (contrast,) = assess(item, 1, KERNEL_CLAIM, (), Share(low=1, high=1), POLICY).contrasts
+    whole = Policy(share_low=1, share_high=1)
+    (contrast,) = assess(item, 1, KERNEL_CLAIM, (), whole).contrasts
     assert contrast.y == pytest.approx(math.log(1.3))
 
 
@@ -211,9 +213,13 @@ def test_echoes_of_one_root_count_once_in_any_order() -> None:
 
 
 def test_a_repost_under_the_claimants_address_is_no_independent_source() -> None:
-    own = judged(disclosure(), 1, KERNEL_CLAIM)
-    repost = kernel_result(name=disclosure().root)
-    got = assess(repost, 2, KERNEL_CLAIM, (), Share(), POLICY, kin=(own,))
+    own, repost = disclosure(), kernel_result(name=disclosure().root)
+    bench = Bench(claim=KERNEL_CLAIM, policy=POLICY)
+    for items in (((1, own), (2, repost)), ((2, repost), (1, own))):
+        got = next(item for item in assess_all(items, (), bench) if item.number == 2)
+        row = next(r for r in got.criteria if r.criterion is Criterion.INDEPENDENT)
+        assert row.status is Status.UNMET
+    got = assess_all(((2, repost),), assess_all(((1, own),), (), bench), bench)[0]
     row = next(r for r in got.criteria if r.criterion is Criterion.INDEPENDENT)
     assert row.status is Status.UNMET
     assert row.reason == "it goes back to the same source as evidence 1, which is not independent"

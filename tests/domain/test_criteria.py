@@ -399,7 +399,7 @@ def test_quality_retained(base: list[Metric], treat: list[Metric], status: Statu
         ({}, {"quality.task": "mmlu"}, UNMET),
         ({}, {"quality.task": "GSM8K"}, MET),
         ({}, {"quality.task": None}, UNKNOWN),
-        ({"quality.task": None}, {}, MET),
+        ({"quality.task": None}, {}, UNKNOWN),
         ({"quality.items": 1}, {}, UNKNOWN),
         ({"quality.items": "99"}, {}, UNKNOWN),
         ({"quality.items": 100}, {}, MET),

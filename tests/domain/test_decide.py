@@ -36,8 +36,17 @@ def look(case: Case, at: datetime, deaf: timedelta = timedelta(0)) -> Outcome:
     return decide(case, HorizonPassed(at=at, deaf=deaf), POLICY)
 
 
-def withdraw(case: Case, number: int, *again: tuple[int, Evidence], at: datetime = OPENED + HOUR) -> Outcome:
-    return decide(case, EvidenceWithdrawn(at=at, number=number, reason="retracted", again=again), POLICY)
+def withdraw(
+    case: Case,
+    number: int,
+    *again: tuple[int, Evidence],
+    at: datetime = OPENED + HOUR,
+    evidence: Evidence | None = None,
+) -> Outcome:
+    event = EvidenceWithdrawn(
+        at=at, number=number, evidence=evidence or result(), reason="retracted", again=again
+    )
+    return decide(case, event, POLICY)
 
 
 def agree_with_facts(outcome: Outcome) -> None:
@@ -112,7 +121,7 @@ def test_a_copy_of_what_is_known_is_repetitive_and_moves_nothing() -> None:
     [
         (disclosure(root="r", contrasts=()), "it reports no effect"),
         (result(2.0), "not pooled: factor_isolated unmet: the arms differ in weights.format"),
-        (audit("nothing"), "its findings leave the criteria and the price where they were"),
+        (audit("nothing"), "its findings move neither the price nor the best status of any criterion"),
     ],
 )
 def test_observing_says_why(evidence: Evidence, words: str) -> None:

@@ -105,7 +105,9 @@ def test_the_order_of_evidence_does_not_matter(evidence: list[Evidence], shuffle
     assert select(other) == select(items)
     price = synthesize(items, CLAIM, POLICY).price
     for previous in Verdict:
-        assert verdict_rule(price, other, previous, POLICY) == verdict_rule(price, items, previous, POLICY)
+        assert verdict_rule(price, price, other, previous, POLICY) == verdict_rule(
+            price, price, items, previous, POLICY
+        )
 
 
 @settings(max_examples=25, deadline=None)
@@ -247,7 +249,7 @@ def flaps(start: Verdict, prices: list[float]) -> int:
     items = [judged(result())]
     verdict, changes = start, 0
     for price in prices:
-        ruling = verdict_rule(price, items, verdict, POLICY)
+        ruling = verdict_rule(price, price, items, verdict, POLICY)
         changes += ruling.verdict is not verdict
         verdict = ruling.verdict
     return changes
@@ -259,7 +261,7 @@ def test_a_verdict_changes_only_by_crossing_a_limit(prices: list[float]) -> None
     items = [judged(result())]
     verdict = Verdict.OPEN
     for price in prices:
-        after = verdict_rule(price, items, verdict, POLICY).verdict
+        after = verdict_rule(price, price, items, verdict, POLICY).verdict
         if verdict is Verdict.OPEN and after is Verdict.SUPPORTED:
             assert price >= 0.90
         if verdict is Verdict.SUPPORTED and after is not Verdict.SUPPORTED:
@@ -337,7 +339,11 @@ class CaseLife(RuleBasedStateMachine):
     def withdraw(self, data: st.DataObject) -> None:
         number = data.draw(st.sampled_from(sorted(self.evidence.keys() - self.gone)))
         self.gone.add(number)
-        outcome = decide(self.case, EvidenceWithdrawn(at=self.now, number=number, reason="gone"), POLICY)
+        outcome = decide(
+            self.case,
+            EvidenceWithdrawn(at=self.now, number=number, evidence=self.evidence[number], reason="gone"),
+            POLICY,
+        )
         assert [d.verb for d in outcome.decisions] == [Verb.CORRECT]
         self.take(outcome)
 

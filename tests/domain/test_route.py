@@ -354,4 +354,6 @@ def test_the_second_entry_says_what_it_came_to(change: Change, verb: Verb) -> No
 @pytest.mark.parametrize("before", [0.50000001, 0.49999999, 0.9999999, 1e-9, 0.1, 0.9, 0.899999999])
 def test_what_would_raise_a_price_is_told_whatever_its_last_digits(before: float) -> None:
     change = moved(before, before)
-    assert route("a-case", change, NOON, Ears(owner="o", zone="UTC", relevance=Strength.HIGH), POLICY).would_raise
+    assert route(
+        "a-case", change, NOON, Ears(owner="o", zone="UTC", relevance=Strength.HIGH), POLICY
+    ).would_raise

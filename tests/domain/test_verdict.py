@@ -39,7 +39,7 @@ OPEN, SUPPORTED, REFUTED, MIXED = Verdict.OPEN, Verdict.SUPPORTED, Verdict.REFUT
     ],
 )
 def test_thresholds_and_hysteresis(price: float, previous: Verdict, expected: Verdict) -> None:
-    got = rule(price, ONE, previous, POLICY)
+    got = rule(price, price, ONE, previous, POLICY)
     assert got.verdict is expected
     assert f"{price:.2f}" in got.reason
 
@@ -47,13 +47,13 @@ def test_thresholds_and_hysteresis(price: float, previous: Verdict, expected: Ve
 @pytest.mark.parametrize("price", [0.0, 0.05, 0.5, 0.95, 1.0])
 @pytest.mark.parametrize("previous", list(Verdict))
 def test_without_a_qualifying_result_the_verdict_is_open(price: float, previous: Verdict) -> None:
-    got = rule(price, [judged(result(1.3, command=None))], previous, POLICY)
+    got = rule(price, price, [judged(result(1.3, command=None))], previous, POLICY)
     assert (got.verdict, got.reason) == (OPEN, "no result meets every criterion")
 
 
 def two(first: float, second: float, **changes: object) -> Verdict:
     items = [judged(result(first, name="a"), 1), judged(result(second, name="b", **changes), 2)]
-    return rule(0.5, items, OPEN, POLICY).verdict
+    return rule(0.5, 0.5, items, OPEN, POLICY).verdict
 
 
 @pytest.mark.parametrize(
@@ -83,12 +83,12 @@ def test_two_statistics_of_one_result_are_no_disagreement() -> None:
         treat_metrics=[throughput(1300), accuracy(0.8), metric("output_throughput", 5, 5.1, statistic="p01")],
     )
     assert judged(item).qualifying
-    assert rule(0.95, [judged(item)], OPEN, POLICY).verdict is SUPPORTED
+    assert rule(0.95, 0.95, [judged(item)], OPEN, POLICY).verdict is SUPPORTED
 
 
 def test_two_items_of_one_root_are_no_disagreement() -> None:
     items = [judged(result(1.3, name="a"), 1), judged(result(0.8, name="a"), 2)]
-    assert rule(0.5, items, OPEN, POLICY).verdict is OPEN
+    assert rule(0.5, 0.5, items, OPEN, POLICY).verdict is OPEN
 
 
 THRESHOLD = math.log(1.1)

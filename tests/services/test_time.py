@@ -190,7 +190,7 @@ def test_a_repetitive_item_puts_no_expiry_off(api: Api, clock: MovingClock) -> N
     assert Told(api).case["state"] == "expired"
 
 
-class Killed(Exception):
+class Killed(BaseException):
     """Stands for a process that is killed."""
 
 
@@ -252,6 +252,7 @@ def test_hours_that_nobody_listened_in_withhold_an_expiry(api: Api, clock: Movin
 
 
 def test_hours_asleep_are_counted_from_the_ledger(engine: Engine, clock: MovingClock, house: Any) -> None:
+    clock.forward(hours=8)
     for hour in (1, 2, 5):
         horizon_pass(engine, START + timedelta(hours=hour), house.desk("schedule"))
     with reading(engine) as connection:

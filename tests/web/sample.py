@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from app.clock import FixedClock
+from app.clock import Clock
 from app.formats.case_file import CaseFile
 from app.formats.native import ResultIn
 
@@ -192,6 +192,16 @@ def result(**changes: Any) -> ResultIn:
     return ResultIn.model_validate_json(json.dumps(result_document(**changes)))
 
 
-def clock(hours: float = 0.0) -> FixedClock:
+class Standing(Clock):
+    """A clock that stands where it is set."""
+
+    def __init__(self, moment: datetime) -> None:
+        self.moment = moment
+
+    def now(self) -> datetime:
+        return self.moment
+
+
+def clock(hours: float = 0.0) -> Clock:
     """A clock that stands some hours after the tests' present."""
-    return FixedClock(NOW + timedelta(hours=hours))
+    return Standing(NOW + timedelta(hours=hours))
