@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 import json
 import re
 import socket
@@ -12,6 +13,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Final
+from urllib.parse import urlsplit
 
 import typer
 from pydantic import ValidationError
@@ -35,7 +37,7 @@ app.add_typer(cases_app, name="cases")
 app.add_typer(pass_app, name="pass")
 app.add_typer(token_app, name="token")
 
-out = Console(highlight=False)
+out = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
 err = Console(stderr=True, highlight=False)
 
 NO: Final = 1
@@ -104,7 +106,13 @@ def serve(
 
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    return socket.create_server((host, port), family=family)
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            words = f"{host}:{port} is in use. Stop what listens there, or choose another with --port."
+            raise OSError(words) from error
+        raise
 
 
 def _name(listening: socket.socket) -> str:
@@ -120,20 +128,41 @@ def _settings(database: str | None = None) -> Settings:
 def _ask(method: str, path: str, *, json: Any = None, params: dict[str, Any] | None = None) -> Reply:
     """Ask the server; on the machine of the embedded one, its database directly while no server runs."""
     settings = Settings()
-    token = settings.token
-    if token is None and settings.token_file.exists():
-        token = settings.token_file.read_text(encoding="utf-8").strip()
+    own = _own_token(settings) if settings.token is None else None
+    token = settings.token or own
     try:
         reply = call(method, path, base_url=settings.url, token=token, json=json, params=params)
-    except Unreachable:
+        if reply.status == 401 and own is not None and method == "GET":
+            # A server of another data directory does not know this one's token; reading may be open to all.
+            reply = call(method, path, base_url=settings.url, token=None, json=json, params=params)
+    except Unreachable as error:
         if "url" in settings.model_fields_set:
-            raise
+            raise Unreachable(f"{error}\nStart one there, or unset ASSAY_URL.") from error
         reply = _ask_directly(settings, method, path, json, params)
     if reply.status in (401, 403):
         show.problem(err, reply.body)
-        err.print("Set ASSAY_TOKEN to a token with the scope needed (assay token create).", markup=False)
+        err.print(_token_remedy(settings, own, reply.status), markup=False, soft_wrap=True)
         raise typer.Exit(LACKING)
     return reply
+
+
+def _own_token(settings: Settings) -> str | None:
+    """The data directory's token, for a server on this machine only: it is nobody else's business."""
+    if (
+        urlsplit(settings.url).hostname not in ("127.0.0.1", "localhost", "::1")
+        or not settings.token_file.exists()
+    ):
+        return None
+    return settings.token_file.read_text(encoding="utf-8").strip()
+
+
+def _token_remedy(settings: Settings, own: str | None, status: int) -> str:
+    if own is not None and status == 401:
+        return (
+            f"The server at {settings.url} does not know the token in {settings.token_file}: it has another data "
+            "directory. Set ASSAY_DATA to that one, ASSAY_URL to another server, or ASSAY_TOKEN."
+        )
+    return "Set ASSAY_TOKEN to a token with the scope needed (assay token create)."
 
 
 def _ask_directly(
@@ -180,14 +209,17 @@ def _read(path: Path) -> bytes:
         raise Refused(
             f"The file cannot be read: {error.strerror}.",
             field=str(path),
-            remedy="Check the path.",
+            remedy="Name one file, such as stage_6_lifecycle_metrics.json."
+            if path.is_dir()
+            else "Check the path.",
             code="no-file",
         ) from error
 
 
 def _read_json(path: Path) -> Any:
+    data = _read(path)
     try:
-        return strict_json(_read(path))
+        return strict_json(data)
     except Refused as error:
         raise error.within(str(path)) from error
 
@@ -284,7 +316,9 @@ def list_cases(
     """List cases, the last changed first."""
     wanted = {"state": state, "verdict": verdict, "tag": tag, "q": q, "limit": limit}
     params = {name: value for name, value in wanted.items() if value is not None}
-    _done(_ask("GET", "/api/v1/cases", params=params), as_json, show.case_list)
+    narrowed = any(value is not None for value in (state, verdict, tag, q))
+    reply = _ask("GET", "/api/v1/cases", params=params)
+    _done(reply, as_json, lambda to, body: show.case_list(to, body, narrowed))
 
 
 @cases_app.command("show")
@@ -328,28 +362,40 @@ def _opened(database: str | None) -> Iterator[Connection]:
 
 
 @app.command()
-def replay(slug: Annotated[str | None, typer.Argument()] = None, database: Database = None) -> None:
+def replay(
+    slug: Annotated[str | None, typer.Argument()] = None, database: Database = None, as_json: AsJson = False
+) -> None:
     """Compute every decision again from the log; exit 1 and show the first difference."""
     from app.services.replay import replay as replayed
+    from app.store.codec import dump
 
-    count, bad = 0, 0
     with _opened(database) as connection:
-        for name, difference in replayed(connection, slug):
-            count += 1
-            if difference is not None:
-                bad += 1
-                show.difference(out, name, difference)
-    out.print(f"{count} case{'s' if count != 1 else ''} replayed, {bad} differ.", markup=False)
-    raise typer.Exit(NO if bad else 0)
+        found = list(replayed(connection, slug))
+    differing = [(name, difference) for name, difference in found if difference is not None]
+    if as_json:
+        _print_json({"cases": len(found), "differences": [dump(difference) for _, difference in differing]})
+        raise typer.Exit(NO if differing else 0)
+    for name, difference in differing:
+        show.difference(out, name, difference)
+    out.print(
+        f"{len(found)} case{'s' if len(found) != 1 else ''} replayed, {len(differing)} differ.", markup=False
+    )
+    raise typer.Exit(NO if differing else 0)
 
 
 @app.command()
-def verify(slug: Annotated[str | None, typer.Argument()] = None, database: Database = None) -> None:
+def verify(
+    slug: Annotated[str | None, typer.Argument()] = None, database: Database = None, as_json: AsJson = False
+) -> None:
     """Check the hash chain of the append-only log; exit 1 where it was damaged."""
+    from app.store.codec import dump
     from app.store.log import check_chain
 
     with _opened(database) as connection:
         damage = list(check_chain(connection, slug))
+    if as_json:
+        _print_json([dump(item) for item in damage])
+        raise typer.Exit(NO if damage else 0)
     for item in damage:
         where = f"{item.part} {item.row_id}" if item.row_id else item.part
         out.print(f"{item.slug}: entry {item.seq}, {where}: {item.what}", markup=False, soft_wrap=True)
@@ -372,7 +418,10 @@ def pass_horizon(
 
     here = build_house(_settings(database))
     desk = here.desk("cli")
-    report = horizon_pass(here.engine, _moment(at) if at else desk.now, desk)
+    moment = _moment(at) if at else desk.now
+    if moment > desk.now:
+        err.print("That hour is still to come: cases are judged as if nothing came until then.", markup=False)
+    report = horizon_pass(here.engine, moment, desk)
     if as_json:
         _print_json(dump(report))
     elif not report.made:

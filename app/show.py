@@ -20,7 +20,8 @@ def table(*columns: str) -> Table:
     """A plain table."""
     made = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        made.add_column(column, overflow="fold")
+        # Names are copied and searched for: they stay in one piece.
+        made.add_column(column, overflow="fold", no_wrap=column in ("slug", "metric"))
     return made
 
 
@@ -110,8 +111,11 @@ def change(to: Console, body: Any) -> None:
         to.print(f"alert {item['route']} ({item['rule']}): {item['reason']}", markup=False, soft_wrap=True)
 
 
-def case_list(to: Console, body: Any) -> None:
-    """Cases, one a line."""
+def case_list(to: Console, body: Any, narrowed: bool) -> None:
+    """Cases, one a line. `narrowed` says that some were filtered out."""
+    if not body["items"] and narrowed:
+        to.print("No case fits. Widen the filter.", markup=False)
+        return
     if not body["items"]:
         to.print("No cases. Open one with `assay cases new FILE` or `assay cases import FILE`.", markup=False)
         return
@@ -135,7 +139,8 @@ def case_list(to: Console, body: Any) -> None:
 def case(to: Console, body: Any) -> None:
     """One case."""
     to.print(body["title"], markup=False, style="bold", soft_wrap=True)
-    to.print(body["claim"]["sentence"], markup=False, soft_wrap=True)
+    if body["claim"]["sentence"] != body["title"]:
+        to.print(body["claim"]["sentence"], markup=False, soft_wrap=True)
     to.print(
         f"State {body['state']}, verdict {body['verdict']}, price {body['price']:.3f}, uncertainty "
         f"{body['uncertainty']}, heat {body['heat'] or 'never measured'}, relevance {body['relevance']}.",
@@ -150,15 +155,19 @@ def case(to: Console, body: Any) -> None:
         soft_wrap=True,
     )
     closest = body["closest_evidence"]
-    to.print(
-        f"Closest evidence: {closest}" if closest else "No evidence reports an effect yet.", markup=False
-    )
+    if closest is None:
+        to.print("No evidence reports an effect yet.", markup=False)
+    else:
+        to.print(
+            f"Closest to settling it: evidence {closest}. What it lacks would settle the case:", markup=False
+        )
     criteria(to, body["criteria"])
 
 
 def opened(to: Console, body: Any) -> None:
     """The answer to a new case."""
-    to.print(f"Opened {body['case']} with {body['evidence']} items of evidence.", markup=False)
+    items = "1 item" if body["evidence"] == 1 else f"{body['evidence']} items"
+    to.print(f"Opened {body['case']} with {items} of evidence.", markup=False)
     change(to, body)
 
 

@@ -48,7 +48,8 @@ class Refused(AssayError):
 
     def within(self, prefix: str) -> Refused:
         """The same refusal, its field seen from an outer document."""
-        field = f"{prefix}.{self.field}" if self.field else prefix
+        joint = ", " if self.field.startswith("line ") else "."
+        field = f"{prefix}{joint}{self.field}" if self.field else prefix
         others = tuple(other.within(prefix) for other in self.others)
         return Refused(
             self.detail, field=field, value=self.value, remedy=self.remedy, code=self.code, others=others

@@ -297,7 +297,7 @@ def test_cases_are_listed_shown_and_opened(served: Assay, tmp_path: Path) -> Non
     listed = served("cases", "list", "--state", "active")
     assert "a-case" in listed.out
     assert documents.SEED not in listed.out
-    assert served("cases", "list", "--tag", "nothing-has-it").out.startswith("No cases.")
+    assert served("cases", "list", "--tag", "nothing-has-it").out.startswith("No case fits.")
     shown = served("cases", "show", "a-case")
     assert "[bold]Ünïcode[/bold] 🧮" in shown.out, "markup of strangers is not ours"
     assert "never measured" in shown.out
