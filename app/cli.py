@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import base64
 import errno
-import json
 import re
 import socket
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
@@ -18,38 +16,23 @@ from urllib.parse import urlsplit
 import typer
 from pydantic import ValidationError
 from rich.console import Console
-from sqlalchemy import Connection
 
-from app import show
+from app import local, show
 from app.client import Reply, Unreachable, call
 from app.domain.errors import AssayError, Busy, Refused
 from app.formats.strict_json import strict_json
-from app.formats.wire import RFC3339
 from app.settings import Settings
-from app.store.engine import make_engine, reading
-from app.store.migrate import OtherSchema, require_newest
+from app.store.migrate import OtherSchema
+from app.terminal import LACKING, NO, USAGE, AsJson, Database, err, out, print_json, settings_of, usage
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False, help=__doc__)
 cases_app = typer.Typer(no_args_is_help=True, help="Work with cases.")
-pass_app = typer.Typer(no_args_is_help=True, help="Run one pass now.")
-token_app = typer.Typer(no_args_is_help=True, help="Make, list and revoke tokens.")
 app.add_typer(cases_app, name="cases")
-app.add_typer(pass_app, name="pass")
-app.add_typer(token_app, name="token")
-
-out = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
-err = Console(stderr=True, highlight=False)
-
-NO: Final = 1
-USAGE: Final = 2
-LACKING: Final = 3
+app.add_typer(local.app)
+app.add_typer(local.pass_app, name="pass")
+app.add_typer(local.token_app, name="token")
 
 SLUG: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-Database = Annotated[
-    str | None, typer.Option("--database", help="Database URL; the default is the data directory's.")
-]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -83,7 +66,7 @@ def serve(
 
     from app.main import build_house, create_app
 
-    settings = _settings(database)
+    settings = settings_of(database)
     # The address first: a server that cannot listen touches nothing.
     with _listen(host, port) as listening:
         here = build_house(settings, tell=lambda words: err.print(words, markup=False))
@@ -118,11 +101,6 @@ def _listen(host: str, port: int) -> socket.socket:
 def _name(listening: socket.socket) -> str:
     host, port = listening.getsockname()[:2]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def _settings(database: str | None = None) -> Settings:
-    settings = Settings()
-    return settings.model_copy(update={"database_url": database}) if database else settings
 
 
 def _ask(method: str, path: str, *, json: Any = None, params: dict[str, Any] | None = None) -> Reply:
@@ -182,12 +160,12 @@ def _done(reply: Reply, as_json: bool, tell: Callable[[Console, Any], None]) -> 
     """Print an answer, or a problem with exit code 1 (404, 409) or 2 (the request is wrong)."""
     if not reply.ok:
         if as_json:
-            _print_json(reply.body)
+            print_json(reply.body)
         else:
             show.problem(err, reply.body)
         raise typer.Exit(_exit_code(reply.status))
     if as_json:
-        _print_json(reply.body)
+        print_json(reply.body)
     else:
         tell(out, reply.body)
 
@@ -196,10 +174,6 @@ def _exit_code(status: int) -> int:
     if status in (400, 413, 415, 422):
         return USAGE
     return NO if 400 <= status < 500 else LACKING
-
-
-def _print_json(value: Any) -> None:
-    typer.echo(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False))
 
 
 def _read(path: Path) -> bytes:
@@ -252,13 +226,13 @@ def submit(
     """Hand in a benchmark result, and print what it measured, how it was judged, and what followed."""
     if file is not None:
         if arm or config:
-            raise _usage("Give one native FILE, or --case with --arm; not both.")
+            raise usage("Give one native FILE, or --case with --arm; not both.")
         document = _read_json(file)
         if case and isinstance(document, dict):
             document["case"] = case
     else:
         if not case or not arm:
-            raise _usage("Give one native FILE, or --case with at least one --arm ROLE=FILE.")
+            raise usage("Give one native FILE, or --case with at least one --arm ROLE=FILE.")
         given = {
             "level": level,
             "source_url": source_url,
@@ -277,9 +251,9 @@ def _arms(arms: list[str], configs: list[str], format_: str) -> list[dict[str, A
     for option in arms:
         role, _, names = option.partition("=")
         if not names:
-            raise _usage(f"--arm {option}: write ROLE=FILE[,FILE…].")
+            raise usage(f"--arm {option}: write ROLE=FILE[,FILE…].")
         if role in told:
-            raise _usage(f"--arm {role} is given twice; put replicates into one, separated by commas.")
+            raise usage(f"--arm {role} is given twice; put replicates into one, separated by commas.")
         files = [
             {
                 "name": Path(name).name,
@@ -292,13 +266,9 @@ def _arms(arms: list[str], configs: list[str], format_: str) -> list[dict[str, A
     for option in configs:
         role, _, name = option.partition("=")
         if role not in told or not name:
-            raise _usage(f"--config {option}: write ROLE=FILE with a role that has an --arm.")
+            raise usage(f"--config {option}: write ROLE=FILE with a role that has an --arm.")
         told[role]["config"] = _read_json(Path(name))
     return list(told.values())
-
-
-def _usage(message: str) -> typer.BadParameter:
-    return typer.BadParameter(message)
 
 
 # Cases
@@ -325,7 +295,7 @@ def list_cases(
 def show_case(slug: str, as_json: AsJson = False) -> None:
     """Show a case with what would settle it."""
     if not SLUG.fullmatch(slug):
-        raise _usage(f"{slug!r} is no slug: small letters, digits and single hyphens (assay cases list).")
+        raise usage(f"{slug!r} is no slug: small letters, digits and single hyphens (assay cases list).")
     _done(_ask("GET", f"/api/v1/cases/{slug}"), as_json, show.case)
 
 
@@ -344,172 +314,6 @@ def import_case(
 ) -> None:
     """Open a case from a case file, its earlier life included."""
     _done(_ask("POST", "/api/v1/cases/import", json=_read_json(file)), as_json, show.opened)
-
-
-# On the database itself
-
-
-@contextmanager
-def _opened(database: str | None) -> Iterator[Connection]:
-    """A database that is there, for reading as it stands."""
-    engine = make_engine(_settings(database).database)
-    try:
-        require_newest(engine)
-        with reading(engine) as connection:
-            yield connection
-    finally:
-        engine.dispose()
-
-
-@app.command()
-def replay(
-    slug: Annotated[str | None, typer.Argument()] = None, database: Database = None, as_json: AsJson = False
-) -> None:
-    """Compute every decision again from the log; exit 1 and show the first difference."""
-    from app.services.replay import replay as replayed
-    from app.store.codec import dump
-
-    with _opened(database) as connection:
-        found = list(replayed(connection, slug))
-    differing = [(name, difference) for name, difference in found if difference is not None]
-    if as_json:
-        _print_json({"cases": len(found), "differences": [dump(difference) for _, difference in differing]})
-        raise typer.Exit(NO if differing else 0)
-    for name, difference in differing:
-        show.difference(out, name, difference)
-    out.print(
-        f"{len(found)} case{'s' if len(found) != 1 else ''} replayed, {len(differing)} differ.", markup=False
-    )
-    raise typer.Exit(NO if differing else 0)
-
-
-@app.command()
-def verify(
-    slug: Annotated[str | None, typer.Argument()] = None, database: Database = None, as_json: AsJson = False
-) -> None:
-    """Check the hash chain of the append-only log; exit 1 where it was damaged."""
-    from app.store.codec import dump
-    from app.store.log import check_chain
-
-    with _opened(database) as connection:
-        damage = list(check_chain(connection, slug))
-    if as_json:
-        _print_json([dump(item) for item in damage])
-        raise typer.Exit(NO if damage else 0)
-    for item in damage:
-        where = f"{item.part} {item.row_id}" if item.row_id else item.part
-        out.print(f"{item.slug}: entry {item.seq}, {where}: {item.what}", markup=False, soft_wrap=True)
-    out.print("The log is whole." if not damage else f"{len(damage)} faults found.", markup=False)
-    raise typer.Exit(NO if damage else 0)
-
-
-@pass_app.command("horizon")
-def pass_horizon(
-    at: Annotated[
-        str | None, typer.Option(help="Moment, such as 2026-08-12T20:00:00Z; the default is now.")
-    ] = None,
-    database: Database = None,
-    as_json: AsJson = False,
-) -> None:
-    """Expire the cases whose horizon has passed."""
-    from app.main import build_house
-    from app.services.passes import horizon_pass
-    from app.store.codec import dump
-
-    here = build_house(_settings(database))
-    desk = here.desk("cli")
-    moment = _moment(at) if at else desk.now
-    if moment > desk.now:
-        err.print("That hour is still to come: cases are judged as if nothing came until then.", markup=False)
-    report = horizon_pass(here.engine, moment, desk)
-    if as_json:
-        _print_json(dump(report))
-    elif not report.made:
-        out.print(f"The horizon pass of {report.hour:%Y-%m-%d %H:%M} UTC was made before.", markup=False)
-    else:
-        show.horizon(out, report)
-
-
-def _moment(text: str) -> datetime:
-    try:
-        if RFC3339.fullmatch(text):
-            return datetime.fromisoformat(text).astimezone(UTC)
-    except (ValueError, OverflowError):
-        pass
-    raise _usage(f"{text!r} is no time with a zone; write it as 2026-08-12T20:00:00Z.")
-
-
-@token_app.command("create")
-def token_create(
-    name: Annotated[str, typer.Argument(help="What it is for.")],
-    scope: Annotated[list[str], typer.Option(help="read, submit, run or admin; may be repeated.")],
-    days: Annotated[float | None, typer.Option(help="Days until it expires.", min=0)] = None,
-    database: Database = None,
-    as_json: AsJson = False,
-) -> None:
-    """Make a token. Its secret is printed once and stored hashed."""
-    from app.main import build_house
-    from app.services.tokens import create_token
-    from app.store.engine import writing
-
-    here = build_house(_settings(database))
-    now = here.clock.now()
-    try:
-        expires = now + timedelta(days=days) if days is not None else None
-    except (ValueError, OverflowError):
-        raise _usage(f"--days {days}: give a number of days.") from None
-    with writing(here.engine) as connection:
-        secret = create_token(connection, name, scope, now, expires)
-    if as_json:
-        _print_json({"name": name, "scopes": scope, "token": secret})
-    else:
-        typer.echo(secret)
-
-
-@token_app.command("list")
-def token_list(database: Database = None, as_json: AsJson = False) -> None:
-    """List tokens, without their secrets."""
-    from app.main import build_house
-    from app.store.codec import dump
-    from app.store.ledger import token_list as all_tokens
-
-    here = build_house(_settings(database))
-    with reading(here.engine) as connection:
-        tokens = all_tokens(connection)
-    if as_json:
-        _print_json([dump(token) for token in tokens])
-    else:
-        show.tokens(out, tokens)
-
-
-@token_app.command("revoke")
-def token_revoke(
-    number: Annotated[int, typer.Argument(help="Number from `assay token list`.", min=1, max=2**53)],
-    database: Database = None,
-) -> None:
-    """Revoke a token."""
-    from app.main import build_house
-    from app.services.tokens import revoke
-    from app.store.engine import writing
-
-    here = build_house(_settings(database))
-    with writing(here.engine) as connection:
-        revoke(connection, number, here.clock.now())
-    out.print(f"Token {number} is revoked.", markup=False)
-
-
-@app.command()
-def doctor(database: Database = None, as_json: AsJson = False) -> None:
-    """Say what is missing or misconfigured, and the remedy; exit 3 when something is."""
-    from app.services.doctor import examine
-    from app.store.codec import dump
-
-    findings = examine(_settings(database))
-    if as_json:
-        _print_json([dump(item) for item in findings])
-    else:
-        show.findings(out, findings)
-    raise typer.Exit(LACKING if any(not item.fine for item in findings) else 0)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,8 @@ from app.formats.native import ResultIn
 from app.formats.strict_json import strict_json
 from app.formats.wire import read_document
 from app.seed import seed_files
-from app.services.build import build_claim, build_result, build_source
+from app.services.build import build_result
+from app.services.sources import build_claim, build_source
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 CONFIGS = sorted((EXAMPLES / "configs").glob("*.json"), key=lambda path: path.stem)

@@ -16,8 +16,9 @@ from app.domain.errors import Conflict, NotFound, Refused
 from app.domain.evidence import Evidence
 from app.domain.route import route
 from app.formats.native import EvidenceIn, ResultIn
-from app.services.build import Built, build_result, build_source
+from app.services.build import Built, build_result
 from app.services.judge import Desk, Judgement, answer_parts, ears_of, settle
+from app.services.sources import build_source
 from app.store import cases, history, items, ledger
 from app.store.cases import Locked
 from app.store.codec import dump

@@ -14,8 +14,8 @@ from app.domain.errors import Refused
 from app.domain.evidence import Evidence
 from app.formats.case_file import CaseFile, CaseIn, HistoryIn
 from app.formats.native import EvidenceIn
-from app.services.build import build_claim, build_grounding, build_source
 from app.services.judge import Desk, Judgement, answer_parts, settle
+from app.services.sources import build_claim, build_grounding, build_source
 from app.store import cases
 from app.store.cases import NewCase
 from app.store.codec import dump
