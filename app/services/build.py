@@ -14,6 +14,7 @@ from app.domain.claim import Claim
 from app.domain.contrast import Arm, Attachment, Metric, Role, contrasts_of
 from app.domain.errors import Refused
 from app.domain.evidence import Evidence, EvidenceKind
+from app.domain.metrics import canonical
 from app.domain.policy import Policy
 from app.domain.validity import judge_runs
 from app.domain.vocabulary import read_config
