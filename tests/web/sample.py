@@ -167,6 +167,7 @@ def result_document(**changes: Any) -> dict[str, Any]:
             | {
                 "gemm.kernel": kernel,
                 "effective.gemm_kernel": kernel,
+                "quality.task": "GSM8K",
                 "quantization.weights": "in_time",
                 "quantization.activations": "in_time",
             },
