@@ -25,15 +25,24 @@ Rule = Callable[[Facts], CriterionResult]
 
 def assess_criteria(evidence: Evidence, claim: Claim, policy: Policy) -> tuple[CriterionResult, ...]:
     """Judge one item of evidence against a claim, one row a criterion, always all eight in order."""
+    facts = _facts(evidence, claim, policy)
+    return tuple(RULES[criterion](facts) for criterion in Criterion)
+
+
+def independence(evidence: Evidence, claim: Claim, policy: Policy) -> Status:
+    """The first criterion alone: it decides what else an item may speak for."""
+    return _independent(_facts(evidence, claim, policy)).status
+
+
+def _facts(evidence: Evidence, claim: Claim, policy: Policy) -> Facts:
     arms = {arm.role: arm for arm in evidence.arms}
-    facts = Facts(
+    return Facts(
         evidence=evidence,
         claim=claim,
         policy=policy,
         baseline=arms.get(Role.BASELINE),
         treatment=arms.get(Role.TREATMENT),
     )
-    return tuple(RULES[criterion](facts) for criterion in Criterion)
 
 
 RELATIONS: Final[Mapping[Relation, str]] = {

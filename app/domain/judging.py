@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from app.domain.assess import Assessment, assess, synthesize
 from app.domain.case import AuditEntry, Barred, Case
 from app.domain.claim import Claim
-from app.domain.criteria import assess_criteria, same_house
+from app.domain.criteria import independence, same_house
 from app.domain.evidence import Criterion, Evidence, EvidenceKind, Finding, Status
 from app.domain.policy import Policy
 from app.domain.synthesis import Posterior
@@ -59,7 +59,7 @@ def assess_all(items: Numbered, known: tuple[Assessment, ...], bench: Bench) -> 
     ties += [
         (number, identities(item))
         for number, item in items
-        if assess_criteria(item, bench.claim, bench.policy)[0].status is Status.UNMET
+        if independence(item, bench.claim, bench.policy) is Status.UNMET
     ]
     return tuple(
         assess(
@@ -96,8 +96,9 @@ def changed(old: tuple[Assessment, ...], new: tuple[Assessment, ...]) -> tuple[A
 def audits_of(number: int, evidence: Evidence, claim: Claim, policy: Policy) -> tuple[AuditEntry, ...]:
     """What an item finds as an audit. One that is not shown to be independent is kept and shown, and changes nothing:
     otherwise anybody could silence a result by words."""
-    independent = assess_criteria(evidence, claim, policy)[0].status is Status.MET
-    if evidence.audits is None or evidence.publisher is None or not independent:
+    if evidence.audits is None or evidence.publisher is None:
+        return ()
+    if independence(evidence, claim, policy) is not Status.MET:
         return ()
     return (
         AuditEntry(

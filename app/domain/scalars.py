@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from functools import lru_cache
 from typing import Final
 
 from app.domain.claim import Scalar
@@ -45,10 +46,18 @@ FORMATS: Final = {
 def folded(text: str) -> str:
     """A text without what the eye overlooks: case, width, spacing, hyphens for underscores, invisible
     characters."""
+    return _short(text) if len(text) <= 200 else _fold(text)
+
+
+def _fold(text: str) -> str:
     visible = "".join(c for c in unicodedata.normalize("NFKC", text) if unicodedata.category(c) != "Cf")
     # A hyphen inside a word is spelling; before a number or an option it means something.
     words = re.sub(r"(?<=\w)[_\-‐‑‒–—]+(?=\w)", " ", visible.casefold())
     return " ".join(words.replace("_", " ").split())
+
+
+_short = lru_cache(maxsize=4096)(_fold)
+"""The same few words are compared again and again; long ones are not kept."""
 
 
 def stated(value: Scalar) -> Scalar:
