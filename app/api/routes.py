@@ -44,7 +44,8 @@ from app.services.once import once
 from app.services.read import Reader
 from app.store.codec import digest
 from app.store.engine import reading, writing
-from app.store.reads import CaseFilter, case_list
+from app.store.narrow import CaseFilter
+from app.store.reads import case_list
 
 router = APIRouter(prefix="/api/v1", route_class=StrictRoute)
 

@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 
 from app.store import reads
 from app.store.engine import reading
-from app.store.reads import CaseFilter
+from app.store.narrow import CaseFilter
 from app.store.records import (
     AlertRecord,
     CaseRecord,

@@ -101,7 +101,6 @@ class KeptAnswer:
     """The answer that a key was given before."""
 
     request_digest: str
-    status: int
     answer: Any
 
 
@@ -111,7 +110,7 @@ def kept_answer(connection: Connection, actor: str, key: str) -> KeptAnswer | No
     row = connection.execute(query).first()
     if row is None:
         return None
-    return KeptAnswer(request_digest=row.request_digest, status=row.status, answer=row.answer)
+    return KeptAnswer(request_digest=row.request_digest, answer=row.answer)
 
 
 def keep_answer(

@@ -19,8 +19,7 @@ from app.domain.route import Held, Route
 from app.domain.verdict import Uncertainty, Verdict
 from app.store.codec import load
 from app.store.items import latest_assessments, withdrawn
-from app.store.narrow import CaseFilter as CaseFilter
-from app.store.narrow import narrowed
+from app.store.narrow import CaseFilter, narrowed
 from app.store.records import (
     AlertRecord,
     CaseRecord,

@@ -16,7 +16,8 @@ from sqlalchemy.exc import DBAPIError
 from app.domain.errors import Busy, Refused
 from app.store.engine import make_engine, reading, writing
 from app.store.log import check_chain
-from app.store.reads import CaseFilter, alert_list, case_list, read_cursor
+from app.store.narrow import CaseFilter
+from app.store.reads import alert_list, case_list, read_cursor
 from app.store.tables import cases
 from tests.conftest import Api
 from tests.services import documents
